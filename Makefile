@@ -1,0 +1,54 @@
+# One way in. `make help` lists it; every target may be repeated.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CORES  := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Tests start real hubs and agents: beyond eight workers they only wait for each other.
+PYTEST := $(BIN)/python -m pytest -n $(shell [ $(CORES) -gt 8 ] && echo 8 || echo $(CORES)) --dist loadgroup
+CODE   := src tests examples benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo-installed ## run the bundled example over a grid of parameters and plot it
+	@scripts/demo
+
+test: $(VENV)/.dev-installed ## install what the tests need and run all of them
+	@scripts/test-deps postgres
+	@$(PYTEST)
+
+check: $(VENV)/.dev-installed ## format, lint, types, layers, unit tests
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/mypy --strict
+	@$(PYTEST) tests/unit
+
+bench: $(VENV)/.bench-installed ## print the benchmark table (against xargs, GNU parallel, HyperQueue)
+	@scripts/test-deps parallel
+	@$(BIN)/python -m benchmarks
+
+clean: ## remove everything these targets made
+	@scripts/demo --clean
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@scripts/make-venv $(VENV)
+
+$(VENV)/.demo-installed: pyproject.toml | $(BIN)/python
+	@echo "installing turnout into $(VENV)"
+	@$(PIP) -e '.[plot]'
+	@touch $@
+
+$(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
+	@echo "installing turnout and its development tools into $(VENV)"
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.bench-installed: $(VENV)/.dev-installed
+	@$(PIP) hyperqueue
+	@touch $@

@@ -1,0 +1,246 @@
+"""What a run leaves behind: the files to keep, found and hashed on the node once the run is over.
+
+The run's directory belongs to the run, which may have put anything there. So every step goes through a descriptor of
+the directory before it, nothing is followed, and only regular files are ever opened.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import hashlib
+import os
+import re
+import stat
+from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from turnout.wire import manifest
+from turnout.wire.manifest import BadManifest, Entry
+
+MAX_FILES = 100_000
+_BLOCK = 1 << 20
+_SHOWN = 20
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_GLOB = re.compile(r"[*?\[]")
+
+
+class Step(NamedTuple):
+    """One part of a pattern: a plain name, a glob within one directory, or ``**`` (`any_depth`)."""
+
+    name: str
+    matches: Optional[Callable[[str], object]] = None
+    any_depth: bool = False
+
+
+Rest = Tuple[Step, ...]
+"""What of a pattern is still to be matched below a directory; empty = everything below."""
+
+
+def capture_after(work: str, patterns: Sequence[str], artifacts: Sequence[str]) -> Tuple[List[Entry], List[str]]:
+    """The files below `work` that match `patterns` or are named in `artifacts`, and what could not be taken.
+
+    Patterns are globs relative to `work`: ``*`` and ``?`` stay within a directory, ``**`` is any number of them, and a
+    directory stands for all it holds. Artifacts are literal paths, relative or absolute, inside `work`. Links that stay
+    inside are kept as links; all else that is not a regular readable file is left out and named in the problems, which
+    are text for people, at most a screenful. Reads only; raises nothing for what a run can do to its directory.
+    """
+    found = _Found()
+    rests = {rest for rest in map(_compile, patterns) if rest is not None}
+    named: Set[str] = set()
+    for path in artifacts:
+        inside = _inside(work, path)
+        if inside is None:
+            found.problem(path, "not inside the run's directory")
+        else:
+            named.add(inside)
+            rests.add(tuple(Step(part) for part in inside.split("/")) if inside else ())
+    if rests:
+        _capture(work, frozenset(rests), found)
+    for path in sorted(named):
+        if not found.has(path):
+            found.problem(path, "no such file")
+    return sorted(found.entries.values()), found.shown()
+
+
+def open_after(work: str, path: str) -> int:
+    """A descriptor for reading the regular file `path` (as in an Entry) below `work`, no link followed on the way.
+
+    OSError when it is no longer there or no longer a regular file; BadManifest when `path` is not a plain path.
+    """
+    parts = manifest.check_path(path).split("/")
+    parent = os.open(work, _DIRECTORY)
+    try:
+        for part in parts[:-1]:
+            child = os.open(part, _DIRECTORY, dir_fd=parent)
+            os.close(parent)
+            parent = child
+        fd = os.open(parts[-1], _FILE, dir_fd=parent)
+    finally:
+        os.close(parent)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return fd
+
+
+class _Found:
+    """What was found so far."""
+
+    def __init__(self) -> None:
+        self.entries: Dict[str, Entry] = {}
+        self.directories: Set[str] = set()
+        self._problems: Dict[str, str] = {}
+
+    @property
+    def full(self) -> bool:
+        return len(self.entries) >= MAX_FILES
+
+    def problem(self, path: str, reason: str) -> None:
+        self._problems.setdefault(path, reason)
+
+    def has(self, path: str) -> bool:
+        return path in self.entries or path in self.directories or path in self._problems
+
+    def shown(self) -> List[str]:
+        lines = [f"{path!r}: {reason}" for path, reason in self._problems.items()]
+        return lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"and {len(lines) - _SHOWN} more"]
+
+
+def _compile(pattern: str) -> Optional[Rest]:
+    """The steps of a pattern; None for one that can match nothing inside (empty, ``..``, NUL). ``**/**`` is ``**``."""
+    if not pattern:
+        return None
+    steps: List[Step] = []
+    for part in pattern.strip("/").split("/"):
+        if part == ".." or "\0" in part:
+            return None
+        if part in ("", "."):
+            continue
+        if part == "**":
+            if not steps or not steps[-1].any_depth:
+                steps.append(Step(part, any_depth=True))
+        elif _GLOB.search(part):
+            steps.append(Step(part, matches=re.compile(fnmatch.translate(part)).match))
+        else:
+            steps.append(Step(part))
+    if len(steps) > 1 and steps[-1].any_depth:
+        steps.pop()  # `output/**` is all of `output`
+    return tuple(steps)
+
+
+def _inside(work: str, path: str) -> Optional[str]:
+    """`path` relative to `work` with plain parts only, or None when it leads out (or could)."""
+    if os.path.isabs(path):
+        for base in {os.path.abspath(work), os.path.realpath(work)}:
+            if path == base or path.startswith(base + "/"):
+                path = path[len(base) :]
+                break
+        else:
+            return None
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return None if ".." in parts or "\0" in path else "/".join(parts)
+
+
+def _capture(work: str, rests: FrozenSet[Rest], found: _Found) -> None:
+    try:
+        fd = os.open(work, _DIRECTORY)
+    except OSError as error:
+        found.problem(work, f"cannot be read ({error.strerror})")
+        return
+    try:
+        _visit(fd, "", rests, found)
+    finally:
+        os.close(fd)
+
+
+def _visit(directory: int, prefix: str, rests: FrozenSet[Rest], found: _Found) -> None:
+    """Take what matches in one open directory, and go down."""
+    found.directories.add(prefix.rstrip("/"))
+    for name in _candidates(directory, prefix, rests, found):
+        if found.full:
+            found.problem(prefix or ".", f"more than {MAX_FILES} files; the rest is left out")
+            return
+        below = _advance(rests, name)
+        if below:
+            _take(directory, prefix + name, name, below, found)
+
+
+def _candidates(directory: int, prefix: str, rests: FrozenSet[Rest], found: _Found) -> Iterator[str]:
+    """The names worth a look. Where every pattern goes on with a plain name, nothing needs to be listed."""
+    if all(rest and rest[0].matches is None and not rest[0].any_depth for rest in rests):
+        yield from {rest[0].name for rest in rests}
+        return
+    try:
+        with os.scandir(directory) as listing:
+            for item in listing:
+                yield item.name
+    except OSError as error:
+        found.problem(prefix.rstrip("/") or ".", f"cannot be read ({error.strerror})")
+
+
+def _advance(rests: FrozenSet[Rest], name: str) -> FrozenSet[Rest]:
+    """What is left of each pattern that `name` can continue; an empty rest among them = it is matched."""
+    left = set()
+    for rest in rests:
+        if not rest:
+            left.add(rest)
+            continue
+        head = rest[0]
+        if head.any_depth:
+            left.add(rest)
+            left |= _advance(frozenset((rest[1:],)), name) if len(rest) > 1 else {()}
+        elif head.matches(name) if head.matches else head.name == name:
+            left.add(rest[1:])
+    return frozenset(left)
+
+
+def _take(directory: int, path: str, name: str, rests: FrozenSet[Rest], found: _Found) -> None:
+    """One name: go into a directory, keep a file or link that is matched."""
+    try:
+        kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+        if stat.S_ISDIR(kind):
+            _enter(directory, path, name, rests, found)
+        elif () not in rests:
+            return
+        elif stat.S_ISREG(kind):
+            found.entries[path] = _entry(directory, path, name)
+        elif stat.S_ISLNK(kind):
+            found.entries[path] = manifest.link_entry(path, os.readlink(name, dir_fd=directory))
+        else:
+            found.problem(path, "neither a file nor a directory")
+    except BadManifest:
+        found.problem(path, "a link out of the run's directory" if stat.S_ISLNK(kind) else "a name too long or odd")
+    except OSError as error:
+        if error.errno != errno.ENOENT:  # gone meanwhile, or a plain name of a pattern that never was
+            found.problem(path, f"cannot be read ({error.strerror})")
+
+
+def _enter(directory: int, path: str, name: str, rests: FrozenSet[Rest], found: _Found) -> None:
+    if path.count("/") >= manifest.MAX_DEPTH - 1:
+        found.problem(path, "nested too deeply")
+        return
+    fd = os.open(name, _DIRECTORY, dir_fd=directory)
+    try:
+        _visit(fd, path + "/", rests, found)
+    finally:
+        os.close(fd)
+
+
+def _entry(directory: int, path: str, name: str) -> Entry:
+    """A regular file, hashed. Its size is what was hashed, even if something still writes to it."""
+    manifest.check_path(path)
+    fd = os.open(name, _FILE, dir_fd=directory)
+    try:
+        seen = os.fstat(fd)
+        if not stat.S_ISREG(seen.st_mode):
+            raise OSError(errno.EINVAL, "no longer a regular file")
+        hashed, size = hashlib.sha256(), 0
+        while True:
+            block = os.read(fd, min(_BLOCK, max(seen.st_size - size, 0) + 1))
+            if not block:
+                return Entry(path, manifest.file_mode(seen.st_mode), size, hashed.hexdigest())
+            hashed.update(block)
+            size += len(block)
+    finally:
+        os.close(fd)

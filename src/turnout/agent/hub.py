@@ -1,0 +1,107 @@
+"""The agent's lines to the hub. Each request may be repeated: the hub knows what it has."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import BinaryIO, Iterator, List, Tuple
+
+from turnout.wire import messages, pack
+from turnout.wire.http import Answer, Connection, Unreachable
+from turnout.wire.messages import Hello, Orders, Poll, Welcome
+
+_PACK_SIZE = 16 << 20
+_LARGEST_BLOB = 16 << 30
+
+
+class Refused(Exception):
+    """The hub answered, and said no. `status` 401: it knows us no more. 409: it wants a hello first, or things in order."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class HubLine:
+    """One connection with its own thread; requests raise wire.http.Unreachable or Refused."""
+
+    def __init__(self, address: str, token: str) -> None:
+        self._connection = Connection(address, token, timeout=30.0)
+
+    def hello(self, message: Hello) -> Welcome:
+        return messages.load_welcome(self._ask("/wire/hello", messages.dump(message)).read())
+
+    def poll(self, message: Poll) -> Orders:
+        answer = self._ask("/wire/poll", messages.dump(message), timeout=message.wait + 20.0)
+        return messages.load_orders(answer.read())
+
+    def report(self, body: bytes) -> Orders:
+        return messages.load_orders(self._ask("/wire/report", body, timeout=60.0).read())
+
+    def missing(self, digests: List[str]) -> List[str]:
+        found = json.loads(self._ask("/wire/blobs/missing", json.dumps(digests).encode()).read())
+        return list(found)
+
+    def fetch(self, digests: List[str]) -> Iterator[Tuple[str, bytes]]:
+        """The blobs, each checked. pack.BadPack when the hub could not give all of them."""
+        answer = self._ask("/wire/blobs/get", json.dumps(digests).encode(), timeout=600.0)
+        return pack.read(answer.stream, max_blob=_LARGEST_BLOB)
+
+    def put(self, blobs: Iterator[Tuple[str, int, BinaryIO]]) -> None:
+        """Uploads (digest, size, open file) in packs; each pack is on the hub's disk when the next is begun."""
+        waiting: List[bytes] = []
+        size = 0
+        for digest, length, file in blobs:
+            with file:
+                if length > _PACK_SIZE:
+                    self._ask("/wire/blobs/put", _pieces(digest, length, file), timeout=3600.0).read()
+                    continue
+                content = file.read(length + 1)
+            waiting.append(pack.entry(digest, content))
+            size += length
+            if size > _PACK_SIZE:
+                self._put_pack(waiting)
+                waiting, size = [], 0
+        if waiting:
+            self._put_pack(waiting)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _put_pack(self, entries: List[bytes]) -> None:
+        self._ask("/wire/blobs/put", b"".join(entries), timeout=600.0).read()
+
+    def _ask(self, path: str, body: object, timeout: float = 30.0) -> Answer:
+        answer = self._connection.request("POST", path, body, timeout=timeout)  # type: ignore[arg-type]
+        if answer.status == 200:
+            return answer
+        text = answer.read().decode("utf-8", "replace")
+        if answer.status >= 500 or answer.status == 429:
+            raise Unreachable(f"the hub is in trouble: {text[:200]}")
+        raise Refused(answer.status, text[:500])
+
+
+def _pieces(digest: str, size: int, file: BinaryIO) -> Iterator[bytes]:
+    yield pack.header(digest, size)
+    while True:
+        piece = file.read(1 << 20)
+        if not piece:
+            return
+        yield piece
+
+
+def keep(directory: str, digest: str, content: bytes) -> str:
+    """Puts a blob into the node's cache; gives its path. Several agents may do so at once."""
+    folder = os.path.join(directory, digest[:2])
+    path = os.path.join(folder, digest)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    temp = f"{path}.{os.getpid()}"
+    fd = os.open(temp, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(content)
+    os.replace(temp, path)
+    return path
+
+
+def cached(directory: str, digest: str) -> str:
+    return os.path.join(directory, digest[:2], digest)

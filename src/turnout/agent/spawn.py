@@ -1,0 +1,105 @@
+"""Starting the command of a run: which file it is, how it is executed, and why it could not be."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from typing import Any, Dict, List
+
+Environment = Dict[bytes, bytes]
+
+_PATH = b"/usr/local/bin:/usr/bin:/bin"
+_DEFAULTED = [s for s in signal.valid_signals() if s not in (signal.SIGKILL, signal.SIGSTOP)]
+_TRIES = 20
+_PAUSE = 0.1
+#: No process to be had at the moment, or the program's file is still open for writing somewhere.
+_PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ETXTBSY})
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as shells have it
+
+
+class SpawnError(Exception):
+    """The command could not be started; nothing of it was executed. `code` is what a shell would exit with."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def spawn(argv: List[str], env: Environment, output: int) -> int:
+    """Execute `argv` here, in a session of its own, and return its pid. SpawnError when that cannot be done.
+
+    Its stdin is ours (``/dev/null``), stdout and stderr are `output`, no other descriptor is open, no signal is blocked or
+    ignored. A shortage that may pass is waited for, two seconds at most.
+    """
+    program = find_program(argv[0], env)
+    actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+    tries = _TRIES
+    while True:
+        tries -= 1
+        try:
+            return _posix_spawn(program, argv, env, file_actions=actions, setsigmask=(), setsigdef=_DEFAULTED)
+        except ValueError as error:
+            raise SpawnError(_NOT_EXECUTABLE, f"an argument or environment variable is not possible: {error}") from error
+        except OSError as error:
+            if error.errno not in _PASSING or not tries:
+                raise _explain(error, program) from error
+        time.sleep(_PAUSE)
+
+
+def find_program(name: str, env: Environment) -> bytes:
+    """The file that a command's name means under the command's own PATH. SpawnError when there is none."""
+    raw = os.fsencode(name)
+    if b"/" in raw:
+        return raw
+    path = env.get(b"PATH", _PATH)
+    present = b""
+    for directory in path.split(b":") if raw else []:
+        candidate = os.path.join(directory or b".", raw)
+        if os.path.isfile(candidate):
+            if os.access(candidate, os.X_OK):
+                return candidate
+            present = present or candidate
+    if present:
+        raise _not_executable(present)
+    raise SpawnError(_NOT_FOUND, f"command not found: {name!r}, PATH is {os.fsdecode(path)!r}")
+
+
+def _posix_spawn(program: bytes, argv: List[str], env: Environment, **options: Any) -> int:
+    try:
+        return os.posix_spawn(program, argv, env, setsid=True, **options)
+    except NotImplementedError:
+        # An interpreter built for an old C library. A process group is as good, a terminal to lose is not there.
+        return os.posix_spawn(program, argv, env, setpgroup=0, **options)
+
+
+def _explain(error: OSError, program: bytes) -> SpawnError:
+    name = os.fsdecode(program)
+    if error.errno == errno.ENOENT and os.path.lexists(program):
+        first = _first_line(program)
+        what = f"its first line asks for {first!r}" if first.startswith("#!") else "a file it is linked to"
+        return SpawnError(_NOT_EXECUTABLE, f"{name} cannot be executed: {what}, which is not on this machine")
+    if error.errno == errno.ENOENT:
+        return SpawnError(_NOT_FOUND, f"no such file: {name} (looked for from {os.getcwd()})")
+    if error.errno == errno.EACCES:
+        return _not_executable(program)
+    if error.errno == errno.ENOEXEC:
+        return SpawnError(_NOT_EXECUTABLE, f"{name} is neither a binary for this machine nor begins with a #! line")
+    return SpawnError(_NOT_EXECUTABLE, f"{name} cannot be executed: {os.strerror(error.errno or 0)}")
+
+
+def _not_executable(program: bytes) -> SpawnError:
+    name = os.fsdecode(program)
+    if os.path.isdir(program):
+        return SpawnError(_NOT_EXECUTABLE, f"{name} is a directory")
+    return SpawnError(_NOT_EXECUTABLE, f"{name} may not be executed; chmod +x it, or name the program that reads it")
+
+
+def _first_line(program: bytes) -> str:
+    try:
+        with open(program, "rb") as file:
+            return file.readline(200).decode(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,165 @@
+"""Blobs in a local directory: small ones in packs, large ones as files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Set
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+from turnout import errors
+from turnout.blobs import faults
+from turnout.blobs.base import Usage
+from turnout.blobs.large import LargeBlobs
+from turnout.blobs.marks import Marks
+from turnout.blobs.small import SmallBlobs
+
+SMALL = 64 << 10
+_BATCH = 16 << 20  # bytes of small blobs gathered for one write and one fsync
+
+
+class BlobStore:
+    """A `turnout.blobs.Blobs` in `directory` (made, 0700, when missing) of at most `quota` bytes.
+
+    Owned by one process, whose lock on the state directory is the caller's affair; any thread of it may call. Opening
+    after a crash cuts what was torn and finds all that was acknowledged. `close` only makes the next opening faster.
+    """
+
+    def __init__(self, directory: Path | str, *, quota: int | None = None) -> None:
+        root = os.fspath(directory)
+        with faults.writing():
+            for path in (root, f"{root}/packs", f"{root}/files"):
+                if not os.path.isdir(path):
+                    os.mkdir(path, 0o700)
+        self._quota = quota
+        self._small = SmallBlobs(f"{root}/packs", f"{root}/index")
+        self._large = LargeBlobs(f"{root}/files")
+        self._marks = Marks(f"{root}/unwanted")
+        self._wanting = threading.Lock()  # held while saying what is there, and while a collection decides
+
+    def close(self) -> None:
+        """Save the index. Closing twice, or using the store afterwards, is fine."""
+        with faults.writing():
+            self._small.save()
+
+    def missing(self, digests: Iterable[str]) -> list[str]:
+        wanted = {digest: faults.raw(digest) for digest in digests}
+        with self._wanting, faults.writing():
+            self._marks.release(wanted)
+            absent = self._small.absent(wanted.values())
+            return [digest for digest, raw in wanted.items() if raw in absent and digest not in self._large.sizes]
+
+    def put_many(self, blobs: Iterable[tuple[str, bytes]]) -> None:
+        batch: dict[str, bytes] = {}
+        size = 0
+        try:
+            for digest, content in blobs:
+                if hashlib.sha256(content).hexdigest() != digest:
+                    raise faults.mismatch(digest)
+                if len(content) > SMALL:
+                    self._put_large(digest, (content,))
+                    continue
+                batch[digest] = content
+                size += len(content)
+                if size >= _BATCH:
+                    full, batch, size = batch, {}, 0
+                    self._put_small(full)
+        finally:
+            self._put_small(batch)
+
+    def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
+        """As `Blobs.put_stream`; a blob that is there already leaves the rest of `chunks` unread."""
+        faults.raw(digest)
+        source, start = iter(chunks), b""
+        for chunk in source:
+            start += chunk
+            if len(start) > SMALL:
+                self._put_large(digest, chain((start,), source))
+                return
+        self.put_many([(digest, start)])
+
+    def read(self, digest: str) -> bytes:
+        raw = faults.raw(digest)
+        if digest in self._large.sizes:
+            with self._large.open(digest) as file:
+                return file.read()
+        return self._small.read(raw)
+
+    def read_many(self, digests: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        wanted = {digest: faults.raw(digest) for digest in digests}
+        ordered = dict.fromkeys(raw.hex() for raw in self._small.in_disk_order(wanted.values()))
+        for digest in chain(ordered, (digest for digest in wanted if digest not in ordered)):
+            yield digest, self.read(digest)
+
+    def open(self, digest: str) -> BinaryIO:
+        raw = faults.raw(digest)
+        return self._large.open(digest) if digest in self._large.sizes else io.BytesIO(self._small.read(raw))
+
+    def size(self, digest: str) -> int:
+        size = self._small.size(faults.raw(digest))
+        if size is None:
+            size = self._large.sizes.get(digest)
+        if size is None:
+            raise faults.unknown(digest)
+        return size
+
+    def usage(self) -> Usage:
+        sizes = self._large.sizes.copy()
+        return Usage(blobs=len(self._small) + len(sizes), bytes=self._small.disk_bytes() + sum(sizes.values()))
+
+    def gc(self, keep: Set[str], older_than: float, *, now: float | None = None) -> Usage:
+        """As `Blobs.gc`; `now` replaces the wall clock."""
+        now = time.time() if now is None else now
+        before = self.usage().bytes
+        with self._wanting, faults.writing():
+            unwanted = {digest: self._marks.since.get(digest, now) for digest in self._all() if digest not in keep}
+            ripe = {digest for digest, since in unwanted.items() if now - since >= older_than}
+            self._small.drop(map(bytes.fromhex, ripe))
+            self._large.remove(ripe & self._large.sizes.keys())
+            self._marks.replace({digest: since for digest, since in unwanted.items() if digest not in ripe})
+        with faults.writing():
+            self._small.compact()
+        return Usage(blobs=len(ripe), bytes=max(0, before - self.usage().bytes))
+
+    def check(self) -> list[str]:
+        self._large.forget()
+        return [digest for digest in self._all() if not self._is_sound(digest)]
+
+    def _all(self) -> list[str]:
+        return [*(raw.hex() for raw in self._small.digests()), *self._large.sizes.copy()]
+
+    def _is_sound(self, digest: str) -> bool:
+        try:
+            self.open(digest).close()
+        except errors.NotFound:
+            return True  # collected while we were looking
+        except errors.Internal:
+            return False
+        return True
+
+    def _put_small(self, batch: dict[str, bytes]) -> None:
+        new = {bytes.fromhex(digest): batch[digest] for digest in self.missing(batch)} if batch else {}
+        if new:
+            self._check_quota(sum(map(len, new.values())))
+            with faults.writing():
+                self._small.put(new)
+
+    def _put_large(self, digest: str, chunks: Iterable[bytes]) -> None:
+        if self.missing((digest,)):
+            self._large.put(digest, self._within_quota(chunks))
+
+    def _within_quota(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        size = 0
+        for chunk in chunks:
+            size += len(chunk)
+            self._check_quota(size)
+            yield chunk
+
+    def _check_quota(self, more: int) -> None:
+        if self._quota is not None and (used := self.usage().bytes) + more > self._quota:
+            raise faults.over_quota(used, self._quota)

@@ -1,0 +1,220 @@
+"""Talks to the hub. One method per thing a person can do; plain dictionaries come back, in the documented shapes."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from turnout.client.connect import connect
+from turnout.errors import HubUnreachable, NotFound, TurnoutError, from_dict
+from turnout.home import Home
+from turnout.model.spec import JobSpec
+from turnout.model.state import TERMINAL
+from turnout.wire import manifest, pack
+from turnout.wire.http import Answer, Body, Connection, Unreachable
+from turnout.wire.restore import restore
+
+View = dict[str, Any]
+_WAIT = 20.0
+_PACK = 16 << 20
+
+
+class RunFailed(TurnoutError):
+    """A run that was waited for did not complete."""
+
+    code = "run_failed"
+    exit_code = 1
+
+
+class Client:
+    """The hub of this user (or of `home`), started when it is needed. Not for use by several threads at once."""
+
+    def __init__(self, home: str | Path | None = None, *, start: bool = True) -> None:
+        self._home = Home(Path(home).absolute()) if home is not None else Home.from_env()
+        self._start = start
+        self._connection: Connection | None = None
+
+    # --- submitting -------------------------------------------------------------------------------------------------
+
+    def submit(self, spec: JobSpec, *, key: str | None = None) -> View:
+        """Hands a job over: ``{"job": "job1", "runs": ["run1", …]}``. Returning means that it is on the hub's disk.
+
+        A lost answer is asked for again with the same `key`, so that there is one job, not two.
+        """
+        headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+        body = json.dumps(spec, default=_as_dict).encode()
+        return self._json("POST", "/api/jobs", body, headers=headers)
+
+    def missing_blobs(self, digests: Sequence[str]) -> list[str]:
+        return list(self._json("POST", "/api/blobs/missing", _encode(list(digests))))
+
+    def upload(self, blobs: Iterable[tuple[str, bytes]]) -> None:
+        """Keeps blobs on the hub; each pack of them is on its disk before the next is sent."""
+        waiting: list[bytes] = []
+        size = 0
+        for digest, content in blobs:
+            waiting.append(pack.entry(digest, content))
+            size += len(content)
+            if size > _PACK:
+                self._json("POST", "/api/blobs", b"".join(waiting), timeout=600.0)
+                waiting, size = [], 0
+        if waiting:
+            self._json("POST", "/api/blobs", b"".join(waiting), timeout=600.0)
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def runs(
+        self, filters: Sequence[str] = (), *, sort: str = "", limit: int = 100, offset: int = 0
+    ) -> list[View]:
+        query = [("filter", text) for text in filters] + [("sort", sort), ("limit", str(limit)), ("offset", str(offset))]
+        return list(self._json("GET", "/api/runs?" + urlencode(query)))
+
+    def jobs(self, *, limit: int = 100, offset: int = 0) -> list[View]:
+        return list(self._json("GET", f"/api/jobs?limit={limit}&offset={offset}"))
+
+    def run(self, name: str) -> View:
+        return self._json("GET", _run(name))
+
+    def job(self, name: str) -> View:
+        return self._json("GET", f"/api/jobs/{quote(name, safe='')}")
+
+    def events(self, name: str) -> list[View]:
+        return list(self._json("GET", _run(name, "events")))
+
+    def metrics(self, name: str, names: Sequence[str] = ()) -> dict[str, list[View]]:
+        query = "?" + urlencode([("names", metric) for metric in names]) if names else ""
+        return self._json("GET", _run(name, "metrics") + query)
+
+    def why(self, name: str) -> View:
+        return self._json("GET", _run(name, "why"))
+
+    def output(self, name: str, *, follow: bool = False, attempt: int | None = None, offset: int = 0) -> Iterator[bytes]:
+        """The exact bytes a run printed (its newest attempt, or `attempt`). With `follow`, until it is over, and through
+        further attempts."""
+        asked = attempt
+        while True:
+            query: dict[str, Any] = {"offset": offset, "seconds": _WAIT if follow else 0}
+            if asked is not None:
+                query["attempt"] = asked
+            answer = self._request("GET", _run(name, "output") + "?" + urlencode(query), timeout=_WAIT + 30)
+            content = answer.read()
+            headers = answer.headers
+            shown, latest = int(headers["turnout-attempt"]), int(headers["turnout-attempts"])
+            if content:
+                offset += len(content)
+                asked = shown if shown else asked
+                yield content
+                continue
+            if not follow:
+                return
+            if attempt is None and asked is not None and latest > asked:
+                asked, offset = latest, 0
+            elif headers["turnout-state"] in TERMINAL:
+                return
+
+    def wait(self, name: str, *, timeout: float | None = None) -> View:
+        """The run (or job) once it is over; TimeoutError after `timeout` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        kind = "jobs" if name.startswith("job") else "runs"
+        while True:
+            left = _WAIT if deadline is None else min(_WAIT, deadline - time.monotonic())
+            if left <= 0:
+                raise TimeoutError(f"{name} is not over after {timeout:g} s")
+            path = f"/api/{kind}/{quote(name, safe='')}/wait?seconds={left:.3f}"
+            view = self._json("GET", path, timeout=left + 30)
+            if view["state"] in TERMINAL:
+                return view
+
+    # --- steering ---------------------------------------------------------------------------------------------------
+
+    def cancel(self, runs: Sequence[str] = (), *, job: str | None = None, everything: bool = False) -> list[View]:
+        body = {"runs": list(runs), "job": job, "all": everything}
+        return list(self._json("POST", "/api/cancel", _encode(body)))
+
+    def extract(self, name: str, directory: Path) -> View:
+        """Writes what the run was given to ``before/``, what it left to ``after/``, what it printed to ``output.txt``."""
+        files = self._json("GET", _run(name, "files"))
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise NotFound(f"{directory} is not empty", hint="give a new or empty directory")
+        told: View = {"run": name, "directory": str(directory)}
+        for part in ("before", "after"):
+            told[part] = self._extract_part(files[part], directory / part) if files[part] else 0
+        with open(directory / "output.txt", "wb") as file:
+            for piece in self.output(name):
+                file.write(piece)
+        return told
+
+    def _extract_part(self, digest: str, directory: Path) -> int:
+        ((_, listing),) = self.download([digest])
+        entries = manifest.decode(listing)
+        wanted = sorted({entry.digest for entry in entries if not entry.link})
+        contents = dict(self.download(wanted)) if wanted else {}
+        return restore(entries, str(directory), contents.__getitem__).files
+
+    def download(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        answer = self._request("POST", "/api/blobs/get", _encode(list(digests)), timeout=600.0)
+        return pack.read(answer.stream, max_blob=1 << 40)
+
+    # --- the hub ----------------------------------------------------------------------------------------------------
+
+    def hub(self) -> View:
+        return self._json("GET", "/api/hub")
+
+    def targets(self) -> dict[str, View]:
+        return self._json("GET", "/api/targets")
+
+    def stop_hub(self) -> View:
+        answer = self._json("POST", "/api/hub/stop")
+        self.close()
+        return answer
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _json(
+        self, method: str, path: str, body: Body = None, *, headers: dict[str, str] | None = None, timeout: float = 60.0
+    ) -> Any:
+        return self._request(method, path, body, headers=headers, timeout=timeout).json()
+
+    def _request(
+        self, method: str, path: str, body: Body = None, *, headers: dict[str, str] | None = None, timeout: float = 60.0
+    ) -> Answer:
+        """Every request may be repeated (submits carry a key), so one that found the hub gone finds or starts it again."""
+        headers = {"Content-Type": "application/json", **(headers or {})}
+        for last in (False, False, True):
+            if self._connection is None:
+                self._connection = connect(self._home, start=self._start)
+            try:
+                answer = self._connection.request(method, path, body, headers=headers, timeout=timeout)
+                break
+            except Unreachable as error:
+                self.close()
+                if last:
+                    raise HubUnreachable(f"the hub went away: {error}", hint="see `turnout hub logs`") from error
+        if answer.status < 400:
+            return answer
+        try:
+            told = answer.json()
+        except ValueError:
+            told = None
+        raise from_dict(told if isinstance(told, dict) else {"message": f"the hub answered {answer.status}"})
+
+
+def _run(name: str, part: str = "") -> str:
+    return f"/api/runs/{quote(name, safe='')}" + (f"/{part}" if part else "")
+
+
+def _encode(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _as_dict(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}

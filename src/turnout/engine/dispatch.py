@@ -1,0 +1,163 @@
+"""The hub's side of the conversation with agents, without the waiting: what each message does and what is answered."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import asdict
+from typing import TypeVar
+
+from turnout.engine import steer
+from turnout.engine.report import Receipt, Telling, report
+from turnout.engine.sessions import Session, Sessions
+from turnout.engine.take import Taker, current_attempts, grants_of, job_orders, take
+from turnout.schedule.machine import Cause
+from turnout.store.agents import Agent, set_up
+from turnout.store.store import Store
+from turnout.store.writer import Tx
+from turnout.wire.messages import Attempt, Grant, Hello, JobOrder, Orders, Poll, Stop, Welcome
+
+A = TypeVar("A")
+B = TypeVar("B")
+_ORDERS_KEPT = 200
+
+
+class Dispatch:
+    """Every method may be called from any thread; those that write give a future that is answered after the commit."""
+
+    def __init__(
+        self, store: Store, sessions: Sessions, *, max_runs: Callable[[str, int], int], agent_idle: float
+    ) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._max_runs = max_runs
+        self._agent_idle = agent_idle
+        self._orders: OrderedDict[int, JobOrder] = OrderedDict()
+
+    def welcome(self, agent: Agent, hello: Hello) -> Future[Welcome]:
+        """An agent's process began. It keeps what it still holds by right, is told what to drop, and will be granted again what
+        the store says it has and it does not know of."""
+        held = set(hello.held)
+        max_runs = self._max_runs(agent.target, hello.facts.cpus)
+
+        def work(tx: Tx) -> tuple[dict[Attempt, str | None], list[Grant]]:
+            set_up(tx, agent.id, json.dumps(asdict(hello.facts)))
+            return current_attempts(tx, agent.id), grants_of(tx, agent.id, max_runs)
+
+        def answer(result: tuple[dict[Attempt, str | None], list[Grant]]) -> Welcome:
+            current, grants = result
+            session = self._new_session(agent, max_runs, current, grants)
+            for attempt in held:
+                session.unconfirmed.pop(attempt, None)
+            fenced = [attempt for attempt in held if attempt not in current]
+            lease = self._sessions.lease_seconds
+            return Welcome(node=agent.node, lease=lease, idle=self._agent_idle, max_runs=max_runs, fenced=fenced)
+
+        return _then(self._store.submit(work), answer)
+
+    def recover(self, agent: Agent, max_runs: int) -> Session:
+        """Takes up with an agent that the store says is alive, after a start of the hub: a full lease, and we listen."""
+
+        def work(tx: Tx) -> tuple[dict[Attempt, str | None], list[Grant]]:
+            return current_attempts(tx, agent.id), grants_of(tx, agent.id, max_runs)
+
+        current, grants = self._store.write(work)
+        return self._new_session(agent, max_runs, current, grants)
+
+    def hear(self, session: Session, poll: Poll) -> list[Attempt]:
+        """Renews the lease, takes what the agent says of itself, and gives what it holds without right."""
+        self._sessions.renew(session.agent, time.monotonic())
+        with self._sessions.lock:
+            session.hear(poll)
+            return [attempt for attempt in poll.held if attempt not in session.held]
+
+    def take(self, session: Session) -> Future[list[Grant]] | None:
+        """Grants what fits now; None when a grant is being made already or nothing would fit."""
+        with self._sessions.lock:
+            room = session.room()
+            if session.taking or session.leaving or room.slots <= 0:
+                return None
+            session.taking = True
+        taker = Taker(agent=session.agent, target=session.target, node=session.node, room=room)
+
+        def done(future: Future[list[Grant]]) -> None:
+            with self._sessions.lock:
+                session.taking = False
+                if future.exception() is None:
+                    session.grant(future.result())
+
+        future = self._store.submit(lambda tx: take(tx, taker))
+        future.add_done_callback(done)
+        return future
+
+    def report(self, session: Session, telling: Telling) -> Future[Receipt]:
+        def answer(receipt: Receipt) -> Receipt:
+            with self._sessions.lock:
+                session.release(receipt.closed | receipt.fenced)
+            return receipt
+
+        return _then(self._store.submit(lambda tx: report(tx, telling)), answer)
+
+    def cancel(self, runs: list[int], *, by: str) -> Future[list[steer.Cancelled]]:
+        def answer(cancelled: list[steer.Cancelled]) -> list[steer.Cancelled]:
+            for item in cancelled:
+                session = self._sessions.get(item.agent) if item.agent is not None else None
+                if session is not None:
+                    with self._sessions.lock:
+                        session.stops[item.run, item.attempt] = Stop(item.run, item.attempt, Cause.CANCELLED)
+            return cancelled
+
+        return _then(self._store.submit(lambda tx: steer.cancel(tx, runs, by=by)), answer)
+
+    def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders:
+        """All that the agent should know now and may not have heard."""
+        with self._sessions.lock:
+            grants = list(session.unconfirmed.values())
+            stops = list(session.stops.values())
+            unknown = {grant.job for grant in grants} - session.jobs_known
+            leaving = session.leaving
+        receipt = receipt or Receipt()
+        return Orders(
+            grants=grants, jobs=self._job_orders(unknown), stops=stops,
+            fenced=[*fenced, *(attempt for attempt in receipt.fenced if attempt not in fenced)],
+            refused=receipt.refused, acks=receipt.acks, exit=leaving,
+        )  # fmt: skip
+
+    def _new_session(
+        self, agent: Agent, max_runs: int, current: dict[Attempt, str | None], grants: list[Grant]
+    ) -> Session:
+        session = Session(agent.id, agent.target, agent.node, max_runs)
+        session.grant(grants)
+        session.stops = {attempt: Stop(*attempt, cancel) for attempt, cancel in current.items() if cancel is not None}
+        return self._sessions.open(session, time.monotonic())
+
+    def _job_orders(self, ids: set[int]) -> list[JobOrder]:
+        missing = ids - self._orders.keys()
+        if missing:
+            with self._store.read() as connection:
+                self._orders.update(job_orders(connection, missing))
+        found = [self._orders[job] for job in ids]
+        while len(self._orders) > _ORDERS_KEPT:
+            self._orders.popitem(last=False)
+        return found
+
+
+def _then(future: Future[A], answer: Callable[[A], B]) -> Future[B]:
+    """A future of `answer(result)`, computed in the thread that answers the first."""
+    chained: Future[B] = Future()
+
+    def done(first: Future[A]) -> None:
+        error = first.exception()
+        if error is not None:
+            chained.set_exception(error)
+            return
+        try:
+            chained.set_result(answer(first.result()))
+        except Exception as problem:
+            chained.set_exception(problem)
+
+    future.add_done_callback(done)
+    return chained

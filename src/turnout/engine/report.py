@@ -1,0 +1,197 @@
+"""What a node tells becomes events, output, metrics and states: each once, and only from the current attempt."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from turnout.model.event import EventName
+from turnout.schedule import machine
+from turnout.schedule.machine import Cause, Ended, NodeFact, Refusal, RunRecord
+from turnout.store import metrics, schema
+from turnout.store.jobs import as_number, as_text
+from turnout.store.ledger import Ledger
+from turnout.store.streams import Marks, take_frames, take_output
+from turnout.store.writer import Tx
+from turnout.wire.messages import Attempt, Chunk, Fact
+
+_EARLY = frozenset({"staged", "running"})
+_HASH_AT_MOST = 16 << 20
+_OUTPUT = "output"
+
+
+@dataclass(slots=True)
+class Receipt:
+    acks: dict[str, int] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    fenced: set[Attempt] = field(default_factory=set)
+    closed: set[Attempt] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """One report of one agent: facts in order, chunks with their bytes."""
+
+    agent: int
+    facts: tuple[Fact, ...]
+    chunks: tuple[tuple[Chunk, memoryview], ...]
+
+
+def report(tx: Tx, telling: Telling) -> Receipt:
+    """Applies a report. Sending it again changes nothing; a part from a stale attempt is fenced and the rest stands."""
+    work = _Work(tx, telling)
+    for fact in telling.facts:
+        if fact.kind in _EARLY:
+            work.apply(fact)
+    work.take_chunks()
+    for fact in telling.facts:
+        if fact.kind not in _EARLY:
+            work.apply(fact)
+    return work.finish()
+
+
+class _Work:
+    def __init__(self, tx: Tx, telling: Telling) -> None:
+        self._tx = tx
+        self._telling = telling
+        self._receipt = Receipt()
+        self._ledger = Ledger(tx)
+        self._ledger.load([item.run for item in telling.facts] + [chunk.run for chunk, _ in telling.chunks])
+        keys = [(chunk.run, chunk.attempt, chunk.stream) for chunk, _ in telling.chunks]
+        keys += [(fact.run, fact.attempt, _OUTPUT) for fact in telling.facts if fact.kind == "captured"]
+        self._marks = Marks(tx, keys)
+        self._after: list[dict[str, Any]] = []
+
+    def apply(self, fact: Fact) -> None:
+        attempt = (fact.run, fact.attempt)
+        record = self._current(attempt)
+        if record is None:
+            self._receipt.fenced.add(attempt)
+            return
+        parsed = _parse(fact)
+        if fact.kind == "captured" and not self._is_complete(fact):
+            self._receipt.refused.append(f"{fact.run}.{fact.attempt}/captured")
+            return
+        step = machine.advance(record, fact.attempt, parsed, self._tx.now)
+        if isinstance(step, Refusal):
+            if step is machine.FENCED:
+                self._receipt.fenced.add(attempt)
+            return
+        new = self._ledger.apply(step)
+        if fact.kind == "captured" and fact.body.get("manifest"):
+            self._after.append({"old_id": fact.run, "after": str(fact.body["manifest"])})
+        if not new.on_node:
+            self._receipt.closed.add(attempt)
+
+    def take_chunks(self) -> None:
+        outputs: list[dict[str, Any]] = []
+        points: metrics.RunMetrics = {}
+        for chunk, content in self._telling.chunks:
+            attempt = (chunk.run, chunk.attempt)
+            if self._current(attempt) is None:
+                self._receipt.fenced.add(attempt)
+                continue
+            key = (chunk.run, chunk.attempt, chunk.stream)
+            if chunk.stream == _OUTPUT:
+                row = take_output(self._marks, key, chunk.offset, content)
+                if row is not None:
+                    outputs.append(row)
+            else:
+                for record in take_frames(self._marks, key, chunk.offset, content):
+                    self._take_record(points, chunk, record)
+            self._receipt.acks[chunk.key] = self._marks.get(key).size
+        if outputs:
+            self._tx.connection.execute(schema.output.insert(), outputs)
+            self._tx.touch(*{f"output:{row['run_id']}" for row in outputs})
+        if points:
+            for run, names in metrics.insert(self._tx, points).items():
+                self._ledger.note(run, EventName.METRICS, {"names": names})
+        self._marks.flush()
+
+    def finish(self) -> Receipt:
+        for record in self._ledger.ended():
+            if record.parent is not None:
+                close_child(self._ledger, record, self._tx.now)
+        self._ledger.flush()
+        if self._after:
+            table = schema.runs
+            update = table.update().where(table.c.id == sa.bindparam("old_id")).values(after=sa.bindparam("after"))
+            self._tx.connection.execute(update, self._after)
+        if self._receipt.closed:
+            self._tx.touch("runs", "jobs", "queue")
+        return self._receipt
+
+    def _current(self, attempt: Attempt) -> RunRecord | None:
+        record = self._ledger.get(attempt[0])
+        mine = record is not None and record.agent == self._telling.agent and record.attempt == attempt[1]
+        return record if mine and record is not None and record.on_node else None
+
+    def _is_complete(self, fact: Fact) -> bool:
+        """All the output the node says there is has arrived, byte for byte."""
+        key = (fact.run, fact.attempt, _OUTPUT)
+        size = fact.body.get("output_bytes", 0)
+        if self._marks.get(key).size != size:
+            return False
+        expected = fact.body.get("output_sha256")
+        if not size or size > _HASH_AT_MOST or not expected:
+            return True
+        table = schema.output
+        where = (table.c.run_id == fact.run, table.c.attempt == fact.attempt)
+        digest = hashlib.sha256()
+        for (content,) in self._tx.connection.execute(sa.select(table.c.content).where(*where).order_by(table.c.start)):
+            digest.update(content)
+        return digest.hexdigest() == expected
+
+    def _take_record(self, points: metrics.RunMetrics, chunk: Chunk, record: dict[str, Any]) -> None:
+        """One record of a run's spool: metrics, parameters or tags (an artifact's path concerns its node alone)."""
+        if "m" in record:
+            metrics.collect(points, chunk.run, record)
+        elif isinstance(record.get("p"), dict):
+            values = {str(name): value for name, value in record["p"].items()}
+            rows = [(name, as_text(value), as_number(value)) for name, value in values.items()]
+            _upsert(self._tx, schema.params, chunk.run, rows)
+            self._ledger.note(chunk.run, EventName.HPARAMS, values)
+        elif isinstance(record.get("g"), dict):
+            values = {str(name): str(value) for name, value in record["g"].items()}
+            _upsert(self._tx, schema.tags, chunk.run, list(values.items()))
+            self._ledger.note(chunk.run, EventName.TAGS, dict(values))
+
+
+def close_child(ledger: Ledger, child: RunRecord, now: float) -> None:
+    """Tells a child's parent that it ended."""
+    assert child.parent is not None
+    ledger.load([child.parent])
+    parent = ledger.get(child.parent)
+    if parent is not None and not parent.is_terminal:
+        ledger.apply(machine.child_ended(parent, child, now))
+
+
+def _upsert(tx: Tx, table: sa.Table, run: int, rows: list[tuple[Any, ...]]) -> None:
+    names = [column.name for column in table.c if column.name != "run_id"]
+    tx.connection.execute(table.delete().where(table.c.run_id == run, table.c.name.in_([row[0] for row in rows])))
+    tx.connection.execute(table.insert(), [{"run_id": run, **dict(zip(names, row, strict=True))} for row in rows])
+
+
+def _parse(fact: Fact) -> NodeFact:
+    body = fact.body
+    match fact.kind:
+        case "staged":
+            return machine.Staged(body)
+        case "running":
+            return machine.Running(body)
+        case "ended":
+            known = json.loads(json.dumps(body))
+            return Ended(
+                cause=Cause(body.get("cause", "infra")), exit_code=body.get("exit_code"), signal=body.get("signal"),
+                message=str(body.get("message", "")), data=known,
+            )  # fmt: skip
+        case "captured":
+            return machine.Captured({name: value for name, value in body.items() if name != "streams"})
+        case "returned":
+            return machine.Returned()
+        case _:
+            raise ValueError(f"unknown fact {fact.kind!r}")

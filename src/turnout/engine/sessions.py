@@ -1,0 +1,111 @@
+"""What the hub knows of its agents at this moment, in memory: leases, room, and what they were told but did not confirm.
+
+All of it can be rebuilt from the store and the agents' next messages; nothing here needs to survive.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from turnout.schedule.lease import LeaseTable
+from turnout.schedule.place import Room
+from turnout.wire.messages import Attempt, Grant, Poll, Stop
+
+
+@dataclass(slots=True)
+class Session:
+    """One agent. `held` maps its attempts to their jobs; `unconfirmed` are grants it has not named yet."""
+
+    agent: int
+    target: str
+    node: str
+    max_runs: int
+    held: dict[Attempt, int] = field(default_factory=dict)
+    unconfirmed: dict[Attempt, Grant] = field(default_factory=dict)
+    stops: dict[Attempt, Stop] = field(default_factory=dict)
+    jobs_known: set[int] = field(default_factory=set)
+    slots: float = 0.0
+    memory: int = 0
+    gpus: int = 0
+    heard: bool = False
+    taking: bool = False
+    leaving: bool = False
+
+    def hear(self, poll: Poll) -> None:
+        """Takes what a message says about the agent itself."""
+        self.heard = True
+        for attempt in poll.held:
+            self.unconfirmed.pop(attempt, None)
+        self.jobs_known.update(poll.jobs)
+        self.slots, self.memory, self.gpus = poll.slots, poll.memory, poll.gpus
+
+    def room(self) -> Room:
+        """What may still be granted: what the agent said, less what is on its way to it."""
+        running: dict[int, int] = {}
+        for job in self.held.values():
+            running[job] = running.get(job, 0) + 1
+        coming = self.unconfirmed.values()
+        return Room(
+            max_runs=self.max_runs, slots=self.slots - sum(grant.slots for grant in coming),
+            memory=self.memory - sum(grant.memory for grant in coming),
+            gpus=self.gpus - sum(grant.gpus for grant in coming), running=running,
+        )  # fmt: skip
+
+    def grant(self, grants: Iterable[Grant]) -> None:
+        for grant in grants:
+            attempt = (grant.run, grant.attempt)
+            self.held[attempt] = grant.job
+            self.unconfirmed[attempt] = grant
+
+    def release(self, attempts: Iterable[Attempt]) -> None:
+        for attempt in attempts:
+            self.held.pop(attempt, None)
+            self.unconfirmed.pop(attempt, None)
+            self.stops.pop(attempt, None)
+
+
+class Sessions:
+    """All agents, and their leases. Every method may be called from any thread."""
+
+    def __init__(self, leases: LeaseTable) -> None:
+        self.lock = threading.Lock()
+        self._leases = leases
+        self._by_agent: dict[int, Session] = {}
+
+    @property
+    def lease_seconds(self) -> float:
+        return self._leases.seconds
+
+    def get(self, agent: int) -> Session | None:
+        return self._by_agent.get(agent)
+
+    def all(self) -> list[Session]:
+        with self.lock:
+            return list(self._by_agent.values())
+
+    def open(self, session: Session, now: float) -> Session:
+        """Begins (or begins again) with an agent: a full lease."""
+        with self.lock:
+            self._by_agent[session.agent] = session
+            self._leases.renew(session.agent, now)
+            return session
+
+    def renew(self, agent: int, now: float) -> None:
+        with self.lock:
+            if self._leases.holds(agent):
+                self._leases.renew(agent, now)
+
+    def drop(self, agent: int) -> None:
+        with self.lock:
+            self._by_agent.pop(agent, None)
+            self._leases.drop(agent)
+
+    def lost(self, now: float) -> list[int]:
+        with self.lock:
+            return self._leases.lost(now)
+
+    def is_silent(self, agent: int, now: float) -> bool:
+        with self.lock:
+            return self._leases.is_silent(agent, now)

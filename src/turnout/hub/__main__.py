@@ -1,0 +1,3 @@
+from turnout.hub.main import main
+
+main()

@@ -1,0 +1,267 @@
+"""The routes of people's tools: CLI, Python client, browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
+
+import sqlalchemy as sa
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from turnout import query
+from turnout.engine import steer
+from turnout.engine.dispatch import Dispatch
+from turnout.engine.submit import Submission, submit
+from turnout.errors import InvalidInput, NotFound
+from turnout.hub.blobs import Blobs, receive_pack, send_pack
+from turnout.hub.notifier import Notifier
+from turnout.model.spec import JobSpec
+from turnout.model.state import LIVE, TERMINAL
+from turnout.schedule.explain import Situation, explain
+from turnout.spec.check import check
+from turnout.store import metrics, reads, search
+from turnout.store.store import Store
+from turnout.wire.manifest import is_digest
+
+T = TypeVar("T")
+_LONGEST_WAIT = 30.0
+_OUTPUT_PIECE = 1 << 20
+Wait = Annotated[float, Query(ge=0, le=_LONGEST_WAIT)]
+
+
+class CancelRequest(BaseModel):
+    """Exactly one of them."""
+
+    model_config = ConfigDict(extra="forbid")
+    runs: list[str] = Field(default_factory=list, max_length=100_000)
+    job: str | None = None
+    all: bool = False
+
+
+class HubState(BaseModel):
+    """What the hub tells about itself; filled by its main program."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+    describe: Callable[[], dict[str, Any]]
+    stop: Callable[[], None]
+    targets: Callable[[], dict[str, dict[str, Any]]]
+    trouble: Callable[[str], str]
+
+
+def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blobs, hub: HubState) -> APIRouter:
+    """All routes below ``/api``."""
+    router = APIRouter(prefix="/api")
+
+    async def reading(function: Callable[[sa.Connection], T]) -> T:
+        def work() -> T:
+            with store.read() as connection:
+                return function(connection)
+
+        return await run_in_threadpool(work)
+
+    @router.get("/hub")
+    async def hub_status() -> dict[str, Any]:
+        live = await reading(lambda connection: len(steer.live_runs(connection)))
+        return {**hub.describe(), "live_runs": live}
+
+    @router.post("/hub/stop")
+    async def hub_stop() -> dict[str, Any]:
+        answer = hub.describe()
+        hub.stop()
+        return answer
+
+    @router.get("/targets")
+    async def list_targets() -> dict[str, dict[str, Any]]:
+        return hub.targets()
+
+    @router.post("/blobs/missing")
+    async def missing_blobs(digests: list[str]) -> list[str]:
+        _check_digests(digests)
+        return await run_in_threadpool(blobs.missing, digests)
+
+    @router.post("/blobs")
+    async def put_blobs(request: Request) -> dict[str, int]:
+        return await receive_pack(blobs, request.stream())
+
+    @router.post("/blobs/get")
+    async def get_blobs(digests: list[str]) -> Response:
+        _check_digests(digests)
+        if absent := await run_in_threadpool(blobs.missing, digests):
+            raise NotFound(f"{len(absent)} blobs are not here, {absent[0]} the first")
+        return StreamingResponse(send_pack(blobs, digests), media_type="application/octet-stream")
+
+    @router.post("/jobs")
+    async def submit_job(
+        request: Request, spec: JobSpec, idempotency_key: Annotated[str, Header(min_length=8, max_length=128)]
+    ) -> dict[str, Any]:
+        check(spec)
+        if spec.target not in hub.targets():
+            raise NotFound(f"no target {spec.target!r}", hint=f"known targets: {', '.join(sorted(hub.targets()))}")
+        if spec.before is not None and await run_in_threadpool(blobs.missing, [spec.before]):
+            raise InvalidInput("the snapshot is not here yet", hint="upload its files first")
+        submission = Submission(spec=spec, principal="user", key=idempotency_key, body=await request.body())
+        return await asyncio.wrap_future(store.submit(lambda tx: submit(tx, submission)))
+
+    @router.post("/cancel")
+    async def cancel(wanted: CancelRequest) -> list[dict[str, Any]]:
+        def select(connection: sa.Connection) -> list[int]:
+            if wanted.all:
+                return steer.live_runs(connection)
+            if wanted.job is not None:
+                return steer.live_runs(connection, job=reads.find_job(connection, wanted.job))
+            return [reads.find_run(connection, name) for name in wanted.runs]
+
+        if [bool(wanted.runs), wanted.job is not None, wanted.all].count(True) != 1:
+            raise InvalidInput("say what to cancel", hint="cancel run NAME…, cancel job NAME, or cancel all")
+        done = await asyncio.wrap_future(dispatch.cancel(await reading(select), by="user"))
+        notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
+        return [{"run": item.name, "outcome": item.outcome} for item in done]
+
+    @router.get("/runs")
+    async def list_runs(
+        filter: Annotated[list[str], Query()] = [],  # noqa: B006 - FastAPI's way to take a repeated parameter
+        sort: str = "",
+        limit: Annotated[int, Query(ge=1, le=100_000)] = 100,
+        offset: Annotated[int, Query(ge=0)] = 0,
+    ) -> list[dict[str, Any]]:
+        expression = query.parse_all(filter)
+        order = query.parse_sort(sort) if sort else None
+
+        def work(connection: sa.Connection) -> list[dict[str, Any]]:
+            ids = search.find_runs(connection, expression, order, limit=limit, offset=offset)
+            return reads.show_runs(connection, ids, children=True)
+
+        return await reading(work)
+
+    @router.get("/runs/{name}")
+    async def show_run(name: str) -> dict[str, Any]:
+        def work(connection: sa.Connection) -> dict[str, Any]:
+            run = reads.find_run(connection, name)
+            (view,) = reads.show_runs(connection, [run], children=True)
+            return {**view, "history": reads.run_attempts(connection, run)}
+
+        return await reading(work)
+
+    @router.get("/runs/{name}/wait")
+    async def wait_run(name: str, seconds: Wait = _LONGEST_WAIT) -> dict[str, Any]:
+        """The run as soon as it is over, or as it is after `seconds`."""
+        run = await reading(lambda connection: reads.find_run(connection, name))
+
+        def look(connection: sa.Connection) -> dict[str, Any]:
+            return reads.show_runs(connection, [run], children=True)[0]
+
+        return await _until([f"run:{run}"], seconds, lambda: reading(look), lambda view: view["state"] in TERMINAL)
+
+    @router.get("/runs/{name}/events")
+    async def events(name: str) -> list[dict[str, Any]]:
+        return await reading(lambda connection: reads.run_events(connection, reads.find_run(connection, name)))
+
+    @router.get("/runs/{name}/metrics")
+    async def run_metrics(name: str, names: Annotated[list[str] | None, Query()] = None) -> dict[str, list[dict[str, Any]]]:
+        def work(connection: sa.Connection) -> dict[str, metrics.Series]:
+            return metrics.read(connection, reads.find_run(connection, name), names)
+
+        found = await reading(work)
+        return {metric: _points(series) for metric, series in found.items()}
+
+    @router.get("/runs/{name}/output")
+    async def output(
+        name: str,
+        offset: Annotated[int, Query(ge=0)] = 0,
+        attempt: Annotated[int | None, Query(ge=0)] = None,
+        seconds: Wait = 0.0,
+    ) -> Response:
+        """Output bytes from `offset`, up to a megabyte. With `seconds`, waits for new ones until the run is over."""
+        run = await reading(lambda connection: reads.find_run(connection, name))
+
+        def look(connection: sa.Connection) -> tuple[bytes, int, int, str]:
+            row = reads.show_runs(connection, [run])[0]
+            number = row["attempts"] if attempt is None else attempt
+            content = reads.read_output(connection, run, number, offset, _OUTPUT_PIECE)
+            return content, number, row["attempts"], row["state"]
+
+        content, number, latest, state = await _until(
+            [f"run:{run}", f"output:{run}"],
+            seconds,
+            lambda: reading(look),
+            lambda seen: bool(seen[0]) or seen[3] in TERMINAL or (attempt is not None and seen[2] > attempt > 0),
+        )
+        headers = {"turnout-attempt": str(number), "turnout-attempts": str(latest), "turnout-state": state}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    @router.get("/runs/{name}/why")
+    async def why(name: str) -> dict[str, Any]:
+        def work(connection: sa.Connection) -> Situation:
+            run = reads.find_run(connection, name)
+            (view,) = reads.show_runs(connection, [run], children=True)
+            ahead = search.waiting_ahead(connection, run)
+            return Situation(run=view, attempts=reads.run_attempts(connection, run), ahead=ahead)
+
+        situation = await reading(work)
+        target = situation.run["target"]
+        place = hub.targets().get(target, {})
+        return {"run": situation.run["name"], "state": situation.run["state"], "why": explain(situation, place, hub.trouble(target))}
+
+    @router.get("/runs/{name}/files")
+    async def files(name: str) -> dict[str, Any]:
+        def work(connection: sa.Connection) -> dict[str, Any]:
+            return search.snapshots_of(connection, reads.find_run(connection, name))
+
+        return await reading(work)
+
+    @router.get("/jobs")
+    async def list_jobs(
+        limit: Annotated[int, Query(ge=1, le=100_000)] = 100, offset: Annotated[int, Query(ge=0)] = 0
+    ) -> list[dict[str, Any]]:
+        def work(connection: sa.Connection) -> list[dict[str, Any]]:
+            return reads.show_jobs(connection, search.newest_jobs(connection, limit=limit, offset=offset))
+
+        return await reading(work)
+
+    @router.get("/jobs/{name}")
+    async def show_job(name: str) -> dict[str, Any]:
+        def work(connection: sa.Connection) -> dict[str, Any]:
+            return reads.show_jobs(connection, [reads.find_job(connection, name)])[0]
+
+        return await reading(work)
+
+    @router.get("/jobs/{name}/wait")
+    async def wait_job(name: str, seconds: Wait = _LONGEST_WAIT) -> dict[str, Any]:
+        """The job as soon as all its runs are over, or as it is after `seconds`."""
+
+        def look(connection: sa.Connection) -> dict[str, Any]:
+            return reads.show_jobs(connection, [reads.find_job(connection, name)])[0]
+
+        def is_over(view: dict[str, Any]) -> bool:
+            return not any(view["counts"].get(state) for state in LIVE)
+
+        return await _until(["jobs"], seconds, lambda: reading(look), is_over)
+
+    async def _until(topics: list[str], seconds: float, look: Callable[[], Any], is_enough: Callable[[Any], bool]) -> Any:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        with notifier.listen(topics) as news:
+            while True:
+                seen = await look()
+                if is_enough(seen) or not await news.wait(deadline - loop.time()):
+                    return seen
+
+    return router
+
+
+def _check_digests(digests: list[str]) -> None:
+    if not all(is_digest(digest) for digest in digests):
+        raise InvalidInput("not a digest", hint="64 lower-case hexadecimal digits")
+
+
+def _points(series: metrics.Series) -> list[dict[str, Any]]:
+    return [
+        {"step": step, "time": reads.moment(time), "value": value if math.isfinite(value) else json.dumps(value)}
+        for step, time, value in zip(series.steps, series.times, series.values, strict=True)
+    ]

@@ -1,0 +1,305 @@
+"""The hub as a program: ``python -m turnout.hub``. One per state directory, under a lock."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import logging.handlers
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from turnout import config as configuration
+from turnout._version import __version__
+from turnout.blobs import BlobStore
+from turnout.engine.dispatch import Dispatch
+from turnout.engine.fleet import Fleet, Target
+from turnout.engine.loop import Loop
+from turnout.engine.sessions import Sessions
+from turnout.engine.steer import live_runs
+from turnout.errors import Conflict, TurnoutError
+from turnout.home import Home, HubRecord
+from turnout.hub.api import HubState, make_router
+from turnout.hub.app import make_app
+from turnout.hub.notifier import Notifier
+from turnout.hub.security import Gate
+from turnout.hub.tokens import AgentTokens, user_token
+from turnout.hub.wire import WireRoutes
+from turnout.registry import provider_class
+from turnout.schedule.lease import LeaseTable
+from turnout.store.database import sqlite_url
+from turnout.store.store import Store
+
+_log = logging.getLogger("turnout.hub")
+_SOCKET_HOSTS = ("turnout",)
+#: How much longer than a lease a silent agent keeps its runs: time for its last messages to arrive, and for clocks to differ.
+_MARGIN = 0.5
+
+
+class Hub:
+    """Everything one hub owns, from opened to closed. Making it takes the lock, or raises Conflict naming who has it."""
+
+    def __init__(self, home: Home, *, listen: str | None = None) -> None:
+        self._home = home
+        home.make()
+        self._lock = _take_lock(home)
+        self._settings = configuration.load(home.config_file)
+        self._started = time.time()
+        self._last_client = time.monotonic()
+        self._listen = listen
+        self._stop = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.notifier = Notifier()
+        self._store = Store(
+            os.environ.get("TURNOUT_DATABASE") or sqlite_url(home.database_dir() / "turnout.db"),
+            backup_dir=home.root / "backups",
+            on_commit=self._committed,
+        )
+        self._blobs = BlobStore(home.blobs)
+        self._tokens = AgentTokens(self._store)
+        self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
+        self._targets = self._make_targets()
+        self._dispatch = Dispatch(
+            self._store, self._sessions, max_runs=self._max_runs, agent_idle=self._settings.hub.agent_idle
+        )
+        sockets = home.sockets()
+        self._socket_paths = sockets / "hub.sock", sockets / "agent.sock"
+        self._fleet = Fleet(
+            self._store, self._sessions, self._dispatch, self._targets, home.nodes, str(self._socket_paths[1]),
+            socket.gethostname().split(".")[0] or "local", self._tokens.forget,
+        )  # fmt: skip
+        self._engine = Loop(self._fleet, interval=min(1.0, self._settings.hub.lease / 4), on_round=self._stop_when_idle)
+
+    async def serve(self, ready: Any) -> None:
+        """Runs until told to stop; calls `ready` once it answers."""
+        self._loop = asyncio.get_running_loop()
+        self.notifier.attach(self._loop)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self._stop.set)
+        servers = self._make_servers()
+        self._engine.start()
+        tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]
+        while not all(server.started for server, _ in servers):
+            if any(task.done() for task in tasks):
+                break
+            await asyncio.sleep(0.001)
+        self._record().save(self._home)
+        _log.info("hub %s is ready, pid %d", __version__, os.getpid())
+        ready()
+        await self._stop.wait()
+        _log.info("stopping")
+        for server, _ in servers:
+            server.should_exit = True
+            server.force_exit = True
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def close(self) -> None:
+        """Writes what was accepted and leaves nothing behind but the state."""
+        self._engine.stop()
+        self._store.close()
+        for path in (self._home.hub_file, *self._socket_paths):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        os.close(self._lock)
+
+    def _make_targets(self) -> dict[str, Target]:
+        return {
+            name: Target(name, provider_class(entry.service)({"nodes_directory": str(self._home.nodes)}), entry.max_runs)
+            for name, entry in self._settings.targets.items()
+        }
+
+    def _max_runs(self, target: str, cpus: int) -> int:
+        return self._targets[target].max_runs or cpus
+
+    def _make_servers(self) -> list[tuple[uvicorn.Server, socket.socket]]:
+        wire = WireRoutes(self._dispatch, self._sessions, self.notifier, self._blobs).routes()
+        state = HubState(describe=self._describe, stop=self._request_stop, targets=self._describe_targets, trouble=self._trouble)
+        router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
+        everything, only_wire = make_app(routers=[router], wire=wire), make_app(routers=[], wire=wire)
+        token = user_token(self._home)
+        bound = [(everything, _SOCKET_HOSTS, False, _bind_unix(self._socket_paths[0]))]
+        bound.append((only_wire, _SOCKET_HOSTS, True, _bind_unix(self._socket_paths[1])))
+        if self._listen:
+            tcp = _bind_tcp(self._listen)
+            port = tcp.getsockname()[1]
+            bound.append((everything, (f"127.0.0.1:{port}", f"localhost:{port}"), False, tcp))
+            self._listen = f"127.0.0.1:{port}"
+        servers = []
+        for app, hosts, is_wire, sock in bound:
+            gate = Gate(app, hosts=hosts, user_token=token, find_agent=self._tokens.find, only_wire=is_wire)
+            watched = gate if is_wire else self._count_clients(gate)
+            settings = uvicorn.Config(
+                watched, log_config=None, access_log=False, lifespan="off", ws="none", timeout_keep_alive=75,
+                server_header=False, date_header=False,
+            )  # fmt: skip
+            servers.append((_Server(settings), sock))
+        return servers
+
+    def _count_clients(self, app: Any) -> Any:
+        async def counted(scope: Any, receive: Any, send: Any) -> None:
+            self._last_client = time.monotonic()
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._last_client = time.monotonic()
+
+        return counted
+
+    def _committed(self, topics: frozenset[str]) -> None:
+        self.notifier.publish(topics)
+        if any(topic.startswith("queue") for topic in topics):
+            self._engine.wake()
+
+    def _stop_when_idle(self) -> None:
+        idle = time.monotonic() - self._last_client > self._settings.hub.idle
+        if idle and self._fleet.is_idle():
+            with self._store.read() as connection:
+                busy = bool(live_runs(connection))
+            if not busy:
+                _log.info("nothing to do for %g s", self._settings.hub.idle)
+                self._request_stop()
+
+    def _request_stop(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    def _record(self) -> HubRecord:
+        return HubRecord(
+            host=socket.gethostname(), pid=os.getpid(), start=_start_time(), boot_id=_boot_id(), version=__version__,
+            socket=str(self._socket_paths[0]), agent_socket=str(self._socket_paths[1]), started=self._started,
+            tcp=self._listen,
+        )  # fmt: skip
+
+    def _describe(self) -> dict[str, Any]:
+        agents = [
+            {"id": agent.id, "target": agent.target, "node": agent.node, "pid": int((agent.handle or "0").partition(":")[0])}
+            for agent in self._fleet.agents()
+        ]
+        return {
+            "pid": os.getpid(), "version": __version__, "host": socket.gethostname(), "home": str(self._home.root),
+            "started": self._started, "uptime": round(time.time() - self._started, 3), "tcp": self._listen,
+            "agents": agents, "targets": sorted(self._targets),
+        }  # fmt: skip
+
+    def _describe_targets(self) -> dict[str, dict[str, Any]]:
+        described: dict[str, dict[str, Any]] = {}
+        for name, target in self._targets.items():
+            sessions = [session for session in self._sessions.all() if session.target == name and session.heard]
+            described[name] = {
+                "provider": target.provider.name, "agents": len(sessions),
+                "max_runs": sum(session.max_runs for session in sessions) or target.max_runs or os.cpu_count(),
+                "free": sum(max(0.0, session.max_runs - len(session.held)) for session in sessions),
+            }  # fmt: skip
+        return described
+
+    def _trouble(self, target: str) -> str:
+        return self._targets[target].trouble if target in self._targets else ""
+
+
+class _Server(uvicorn.Server):
+    """Signals are the hub's business, not each server's."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _take_lock(home: Home) -> int:
+    lock = os.open(home.lock_file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        record = HubRecord.load(home)
+        who = f"pid {record.pid} on {record.host}" if record else "another process"
+        raise Conflict(
+            f"a hub already runs on {home.root} ({who})",
+            hint="use it as it is, stop it with `turnout hub stop`, or set another TURNOUT_HOME",
+        ) from error
+    return lock
+
+
+def _bind_unix(path: Path) -> socket.socket:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)  # left by a hub that was killed: we hold the lock
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        bound.bind(str(path))
+    finally:
+        os.umask(before)
+    bound.listen(128)
+    return bound
+
+
+def _bind_tcp(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    if host not in ("127.0.0.1", "localhost"):
+        raise Conflict(f"will not listen on {host!r} without TLS", hint="use --listen 127.0.0.1:PORT and an SSH tunnel")
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind(("127.0.0.1", int(port)))
+    bound.listen(128)
+    return bound
+
+
+def _start_time() -> str:
+    try:
+        return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return "0"
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _log_to(path: Path) -> None:
+    handler = logging.handlers.RotatingFileHandler(path, maxBytes=4 << 20, backupCount=2)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="turnout hub")
+    parser.add_argument("--ready-fd", type=int, help="where to say that it answers, or why not")
+    parser.add_argument("--listen", help="127.0.0.1:PORT for a browser")
+    options = parser.parse_args()
+    os.umask(0o077)
+
+    def tell(message: dict[str, object]) -> None:
+        if options.ready_fd is not None:
+            with contextlib.suppress(OSError):
+                os.write(options.ready_fd, json.dumps(message).encode() + b"\n")
+                os.close(options.ready_fd)
+
+    home = Home.from_env()
+    try:
+        home.make()
+        _log_to(home.hub_log)
+        hub = Hub(home, listen=options.listen)
+    except TurnoutError as error:
+        tell(error.as_dict())
+        sys.exit(error.exit_code)
+    except Exception as error:
+        _log.exception("the hub could not start")
+        tell({"error": "internal", "message": f"the hub could not start: {error}", "hint": f"see {home.hub_log}"})
+        sys.exit(70)
+    try:
+        asyncio.run(hub.serve(lambda: tell({"ready": True})))
+    finally:
+        hub.close()

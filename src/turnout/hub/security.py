@@ -1,0 +1,99 @@
+"""Who may do what: every request is refused unless its host, origin and token say otherwise.
+
+Applied around the whole application, to every method and to streams, before any handler runs. Allow-lists only.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from typing import Any
+
+from turnout.store.agents import Agent
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+#: The one route that needs no token. It tells nothing but that somebody listens.
+OPEN = "/health"
+WIRE = "/wire/"
+_SAME_SITE = frozenset({b"same-origin", b"none"})
+
+
+class Gate:
+    """Wraps an application. Behind it, ``scope["turnout"]`` holds the principal: ``user`` or an Agent.
+
+    `hosts` are the values the Host header may have. An agent's token opens the wire routes only; the user's opens the rest.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        *,
+        hosts: Collection[str],
+        user_token: str | None,
+        find_agent: Callable[[str], Awaitable[Agent | None]],
+        only_wire: bool,
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(host.encode() for host in hosts)
+        self._origins = frozenset(b"http://" + host for host in self._hosts)
+        self._user_token = user_token.encode() if user_token is not None else None
+        self._find_agent = find_agent
+        self._only_wire = only_wire
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        refusal = await self._refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await _refuse(send, *refusal)
+
+    async def _refusal(self, scope: Scope) -> tuple[int, str] | None:
+        if scope["type"] != "http":
+            return 403, "not served"
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if headers.get(b"host", b"") not in self._hosts:
+            return 421, "this host is not served here"
+        origin = headers.get(b"origin")
+        if origin is not None and origin not in self._origins:
+            return 403, "cross-origin requests are refused"
+        if headers.get(b"sec-fetch-site", b"none") not in _SAME_SITE:
+            return 403, "cross-site requests are refused"
+        path: str = scope["path"]
+        if path == OPEN and scope["method"] == "GET":
+            return None
+        return await self._check_token(scope, path, headers)
+
+    async def _check_token(self, scope: Scope, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() != b"bearer" or not token:
+            return 401, "a token is needed"
+        if path.startswith(WIRE):
+            agent = await self._find_agent(token.decode("latin-1"))
+            if agent is None:
+                return 401, "this token opens nothing here"
+            scope["turnout"] = agent
+            return None
+        if self._only_wire or self._user_token is None or not hmac.compare_digest(token, self._user_token):
+            return 401, "this token opens nothing here"
+        scope["turnout"] = "user"
+        return None
+
+
+async def _refuse(send: Send, status: int, why: str) -> None:
+    hint = "run `turnout hub status`; the token is in TURNOUT_HOME" if status == 401 else ""
+    body = json.dumps({"error": "denied", "message": why, "hint": hint, "retryable": False}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,171 @@
+"""The routes agents use. All they may do is here; each acts only on what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from turnout.engine.dispatch import Dispatch
+from turnout.engine.report import Telling
+from turnout.engine.sessions import Session, Sessions
+from turnout.errors import Conflict, InvalidInput
+from turnout.hub.blobs import Blobs, receive_pack, send_pack
+from turnout.hub.notifier import Notifier
+from turnout.store.agents import Agent
+from turnout.wire.manifest import is_digest
+from turnout.wire.messages import PROTOCOL, Attempt, Chunk, Hello, Orders, Poll, Report, dump, split_report
+
+_HELLO: TypeAdapter[Hello] = TypeAdapter(Hello)
+_POLL: TypeAdapter[Poll] = TypeAdapter(Poll)
+_REPORT: TypeAdapter[Report] = TypeAdapter(Report)
+_DIGESTS: TypeAdapter[list[str]] = TypeAdapter(list[str])
+_FACTS = frozenset({"staged", "running", "ended", "captured", "returned"})
+_LARGEST_REPORT = 64 << 20
+_LONGEST_WAIT = 30.0
+
+
+class WireRoutes:
+    def __init__(self, dispatch: Dispatch, sessions: Sessions, notifier: Notifier, blobs: Blobs) -> None:
+        self._dispatch = dispatch
+        self._sessions = sessions
+        self._notifier = notifier
+        self._blobs = blobs
+
+    def routes(self) -> list[Route]:
+        table: dict[str, Any] = {
+            "/wire/hello": self.hello,
+            "/wire/poll": self.poll,
+            "/wire/report": self.report,
+            "/wire/blobs/missing": self.missing,
+            "/wire/blobs/get": self.get_blobs,
+            "/wire/blobs/put": self.put_blobs,
+        }
+        return [Route(path, endpoint, methods=["POST"]) for path, endpoint in table.items()]
+
+    async def hello(self, request: Request) -> Response:
+        message = _parse(_HELLO, await _body(request))
+        if message.protocol != PROTOCOL:
+            raise Conflict(f"this hub speaks protocol {PROTOCOL}, the agent {message.protocol}", hint="start the agent anew")
+        return _json(await asyncio.wrap_future(self._dispatch.welcome(_agent(request), message)))
+
+    async def poll(self, request: Request) -> Response:
+        """Answers as soon as there is something to say, at the latest when the agent's patience or a third of its lease is
+        over."""
+        message = _parse(_POLL, await _body(request))
+        session = self._session(request)
+        fenced = self._dispatch.hear(session, message)
+        seconds = min(message.wait, self._sessions.lease_seconds / 3, _LONGEST_WAIT)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        with self._notifier.listen([f"queue:{session.target}", "queue", f"agent:{session.agent}"]) as news:
+            while True:
+                orders = await self._orders(session, fenced)
+                if orders.grants or orders.stops or orders.fenced or orders.exit:
+                    return _json(orders)
+                if not await news.wait(deadline - loop.time()) and loop.time() >= deadline:
+                    return _json(orders)
+
+    async def report(self, request: Request) -> Response:
+        head, payload = split_report(await _body(request))
+        message = _parse(_REPORT, head)
+        agent = _agent(request)
+        session = self._session(request)
+        fenced = self._dispatch.hear(session, message.poll)
+        telling = Telling(agent.id, tuple(message.facts), tuple(_cut(message.chunks, payload)))
+        await self._check_facts(telling)
+        receipt = await asyncio.wrap_future(self._dispatch.report(session, telling))
+        return _json(await self._orders(session, fenced, receipt))
+
+    async def missing(self, request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(self._blobs.missing, await _digests(request)))
+
+    async def get_blobs(self, request: Request) -> Response:
+        return StreamingResponse(send_pack(self._blobs, await _digests(request)), media_type="application/octet-stream")
+
+    async def put_blobs(self, request: Request) -> Response:
+        return JSONResponse(await receive_pack(self._blobs, _stream(request)))
+
+    async def _orders(self, session: Session, fenced: list[Attempt], receipt: Any = None) -> Orders:
+        taking = self._dispatch.take(session)
+        if taking is not None:
+            await asyncio.wrap_future(taking)
+        return self._dispatch.orders(session, fenced, receipt)
+
+    def _session(self, request: Request) -> Session:
+        session = self._sessions.get(_agent(request).id)
+        if session is None:
+            raise Conflict("say hello first", hint="the agent begins again by itself")
+        return session
+
+    async def _check_facts(self, telling: Telling) -> None:
+        """What a captured run left behind must be here before the run may end."""
+        manifests = []
+        for fact in telling.facts:
+            if fact.kind not in _FACTS:
+                raise InvalidInput(f"unknown fact {fact.kind!r}")
+            manifest = fact.body.get("manifest")
+            if manifest is not None:
+                if not isinstance(manifest, str) or not is_digest(manifest):
+                    raise InvalidInput("not a manifest's digest")
+                manifests.append(manifest)
+        if manifests and await run_in_threadpool(self._blobs.missing, manifests):
+            raise Conflict("the captured files are not here yet", hint="upload them first")
+
+
+def _agent(request: Request) -> Agent:
+    agent = request.scope["turnout"]
+    assert isinstance(agent, Agent)
+    return agent
+
+
+def _cut(chunks: list[Chunk], payload: memoryview) -> Iterator[tuple[Chunk, memoryview]]:
+    """Each chunk with its bytes; InvalidInput when they do not add up or a name is not one of ours."""
+    start = 0
+    for chunk in chunks:
+        known = chunk.stream == "output" or (chunk.stream.startswith("track/") and len(chunk.stream) < 100)
+        if chunk.size < 0 or chunk.offset < 0 or not known or start + chunk.size > len(payload):
+            raise InvalidInput("malformed chunk")
+        yield chunk, payload[start : start + chunk.size]
+        start += chunk.size
+    if start != len(payload):
+        raise InvalidInput("bytes behind the last chunk")
+
+
+def _parse(adapter: TypeAdapter[Any], body: bytes) -> Any:
+    try:
+        return adapter.validate_json(body)
+    except ValidationError as error:
+        raise InvalidInput(f"malformed message: {error.errors()[0]['msg']}") from error
+
+
+def _json(message: object) -> Response:
+    return Response(dump(message), media_type="application/json")
+
+
+async def _body(request: Request) -> bytes:
+    parts = io.BytesIO()
+    async for part in request.stream():
+        parts.write(part)
+        if parts.tell() > _LARGEST_REPORT:
+            raise InvalidInput(f"a message may have at most {_LARGEST_REPORT} bytes")
+    return parts.getvalue()
+
+
+async def _digests(request: Request) -> list[str]:
+    digests: list[str] = _parse(_DIGESTS, await _body(request))
+    if not all(is_digest(digest) for digest in digests):
+        raise InvalidInput("not a digest")
+    return digests
+
+
+async def _stream(request: Request) -> AsyncIterator[bytes]:
+    async for part in request.stream():
+        yield part

@@ -1,0 +1,36 @@
+"""What can be written into a run's history, one line each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+
+class EventName(StrEnum):
+    CREATED = "created"  # the run exists
+    CAPTURE_BEFORE = "capture_before"  # its files were frozen (logged once on the job, shown in every run)
+    QUEUED = "queued"  # it entered the queue
+    STARTED = "started"  # a node accepted it
+    RESTARTED = "restarted"  # ... and it had been tried before
+    DOWNLOAD_BEFORE = "download_before"  # the frozen files lie in the run's directory
+    PARENT_SCRIPT = "parent_script"  # the script that runs once per node before the children
+    RUNNING = "running"  # the command executes
+    HPARAMS = "hparams"  # it told its hyperparameters
+    METRICS = "metrics"  # it logged metrics under new names
+    TAGS = "tags"  # it, or a person, tagged it
+    CHILD_CREATED = "child_created"  # a parent made its next child
+    REQUEUED = "requeued"  # back into the queue: a parent with children left, or a lost or retried attempt
+    NODE_LOST = "node_lost"  # the node fell silent for longer than its lease
+    CANCEL_REQUESTED = "cancel_requested"  # a person asked
+    STOP_REQUESTED = "stop_requested"  # a stopper asked
+    ENDED = "ended"  # the command is over, with its cause
+    CAPTURE_AFTER = "capture_after"  # what it left behind was kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    seq: int
+    time: datetime
+    event: EventName
+    data: dict[str, object] = field(default_factory=dict)

@@ -1,0 +1,62 @@
+"""Names: what the system gives (``run12``, ``run12.3``, ``job7``) and what people may give."""
+
+from __future__ import annotations
+
+import re
+
+from turnout.errors import InvalidInput
+
+_RUN = re.compile(r"run(\d{1,18})(?:\.(\d{1,9}))?\Z", re.ASCII)
+_JOB = re.compile(r"job(\d{1,18})\Z", re.ASCII)
+_LABEL = re.compile(r"[^\W_][\w.@+-]{0,127}\Z")
+_TAG_KEY = re.compile(r"[A-Za-z_][\w.-]{0,63}\Z", re.ASCII)
+_ENV_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z", re.ASCII)
+
+
+def run_name(number: int, child: int | None = None) -> str:
+    return f"run{number}" if child is None else f"run{number}.{child}"
+
+
+def job_name(number: int) -> str:
+    return f"job{number}"
+
+
+def parse_run_name(text: str) -> tuple[int, int | None] | None:
+    """``(12, 3)`` for ``run12.3``, ``(12, None)`` for ``run12``, None for anything else."""
+    found = _RUN.match(text)
+    if not found:
+        return None
+    return int(found[1]), int(found[2]) if found[2] else None
+
+
+def parse_job_name(text: str) -> int | None:
+    found = _JOB.match(text)
+    return int(found[1]) if found else None
+
+
+def check_label(text: str, what: str) -> str:
+    """A name a person gave to a workspace, experiment, target or run.
+
+    Raises InvalidInput for anything that is not letters, digits and ``. _ @ + -``, begins oddly, holds ``..``,
+    or looks like a name only the system gives.
+    """
+    if ".." in text or not _LABEL.match(text):
+        raise InvalidInput(
+            f"{what} {text!r} is not a valid name",
+            hint="use 1 to 128 letters, digits, '.', '_', '@', '+' or '-', beginning with a letter or digit, without '..'",
+        )
+    if _RUN.match(text) or _JOB.match(text):
+        raise InvalidInput(f"{what} {text!r} looks like a name turnout gives itself", hint="choose another name")
+    return text
+
+
+def check_tag_key(text: str) -> str:
+    if not _TAG_KEY.match(text):
+        raise InvalidInput(f"tag {text!r} is not a valid tag name", hint="write --tag key=value, key of letters, digits, '.', '_', '-'")
+    return text
+
+
+def check_env_key(text: str) -> str:
+    if not _ENV_KEY.match(text):
+        raise InvalidInput(f"{text!r} is not a valid environment variable name", hint="write --env NAME=VALUE")
+    return text

@@ -1,0 +1,104 @@
+"""The contract of a compute provider: one class that starts agents somewhere and tells how they are.
+
+A provider sees launches and handles, never runs, users, the store or the screen. Its constructor does no IO. It never prints,
+sleeps, starts threads, polls or retries: the core owns time. Its methods are called from several threads, one call at a time per
+instance.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Union
+
+
+class Failure(Exception):
+    """A provider could not do it.
+
+    `kind`: ``rejected`` (never will), ``transient`` (try again), ``throttled`` (after `retry_after` seconds), ``login`` (a person
+    must log in), ``unsupported`` (the site cannot do what was asked).
+    """
+
+    def __init__(self, message: str, *, kind: str = "transient", retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a provider can do, as data. `launches`: ``agents`` (one launch is one agent that pulls runs) or ``runs``."""
+
+    launches: str = "agents"
+    same_host: bool = False
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One agent to start: `argv` with `stdin` on its standard input (it holds a token: never in argv, environment or files).
+
+    `token` travels into the native job (its name, say), so that `find` can answer after a lost reply.
+    """
+
+    token: str
+    node: str
+    directory: str
+    argv: Sequence[str]
+    stdin: bytes
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+#: What a native system calls the launch; text the provider understands, kept by the core.
+Handle = str
+
+
+class Phase(Enum):
+    PENDING = "pending"
+    ACTIVE = "active"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Observation:
+    phase: Phase
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of ``turnout doctor``. `level`: ok | warning | problem."""
+
+    level: str
+    what: str
+    hint: str = ""
+
+
+class Provider(ABC):
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    def submit(self, launches: Sequence[Launch]) -> List[Union[Handle, Failure]]:
+        """Starts each launch; one answer per launch, in order. Returning a handle means the native system has it. Raising
+        means that nothing is known of any: the core asks `find` before it tries again."""
+
+    @abstractmethod
+    def observe(self, handles: Sequence[Handle]) -> Dict[Handle, Observation]:
+        """How they are, by one native query. A handle left out is gone. Raising means: could not look."""
+
+    @abstractmethod
+    def cancel(self, handles: Sequence[Handle]) -> None:
+        """Asks for their end. Idempotent; unknown handles are no error; returning does not mean they are gone."""
+
+    @abstractmethod
+    def find(self, token: str) -> Optional[Handle]:
+        """The handle of the launch with that token, if the native system has it."""
+
+    @abstractmethod
+    def check(self) -> List[Finding]:
+        """What a person should know before using this target."""

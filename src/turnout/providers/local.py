@@ -1,0 +1,106 @@
+"""This machine: an agent is a detached process of this user."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+
+from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
+
+
+class LocalProvider(Provider):
+    """Handles are ``pid:start time``, so that a recycled pid is never taken for ours."""
+
+    name = "local"
+    capabilities = Capabilities(launches="agents", same_host=True)
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        super().__init__(settings)
+        self._children: Dict[int, "subprocess.Popen[bytes]"] = {}
+
+    def submit(self, launches: Sequence[Launch]) -> List[Union[Handle, Failure]]:
+        return [self._start(launch) for launch in launches]
+
+    def observe(self, handles: Sequence[Handle]) -> Dict[Handle, Observation]:
+        for pid in list(self._children):
+            if self._children[pid].poll() is not None:  # reap what ended
+                del self._children[pid]
+        return {handle: Observation(Phase.ACTIVE) for handle in handles if _is_alive(handle)}
+
+    def cancel(self, handles: Sequence[Handle]) -> None:
+        for handle in handles:
+            if _is_alive(handle):
+                os.kill(int(handle.partition(":")[0]), 15)
+
+    def find(self, token: str) -> Optional[Handle]:
+        """An agent tells its launch token in the record it keeps in its node directory."""
+        root = str(self.settings.get("nodes_directory", ""))
+        for node in os.listdir(root) if os.path.isdir(root) else ():
+            record = _read_record(os.path.join(root, node, "agent.json"))
+            handle = f"{record.get('pid')}:{record.get('start')}"
+            if record.get("launch_token") == token and _is_alive(handle):
+                return handle
+        return None
+
+    def check(self) -> List[Finding]:
+        root = str(self.settings.get("nodes_directory", "."))
+        existing = root
+        while not os.path.isdir(existing):
+            existing = os.path.dirname(existing)
+        free = shutil.disk_usage(existing).free
+        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        findings = [Finding("ok", f"{cpus} processors for runs")]
+        if free < 1 << 30:
+            findings.append(Finding("warning", f"only {free >> 20} MB free for run directories in {root}", "free some space"))
+        return findings
+
+    def _start(self, launch: Launch) -> Union[Handle, Failure]:
+        try:
+            os.makedirs(launch.directory, mode=0o700, exist_ok=True)
+            path = os.path.join(launch.directory, "agent.log")
+            log = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                child = subprocess.Popen(
+                    list(launch.argv), stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=launch.directory,
+                    env=dict(launch.env), start_new_session=True,
+                )  # fmt: skip
+            finally:
+                os.close(log)
+            assert child.stdin is not None
+            child.stdin.write(launch.stdin)
+            child.stdin.close()
+        except OSError as error:
+            return Failure(f"the agent could not be started: {error}")
+        self._children[child.pid] = child
+        return f"{child.pid}:{_start_time(child.pid)}"
+
+
+def _start_time(pid: int) -> str:
+    """Ticks since boot, from field 22 of /proc/PID/stat; where there is no /proc, "0"."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return "0"
+    return "dead" if fields[0] in (b"Z", b"X") else fields[19].decode()
+
+
+def _is_alive(handle: Handle) -> bool:
+    pid, _, start = handle.partition(":")
+    try:
+        os.kill(int(pid), 0)
+    except (OSError, ValueError):
+        return False
+    return _start_time(int(pid)) == start
+
+
+def _read_record(path: str) -> Dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}

@@ -1,0 +1,122 @@
+"""How found runs are shown: their order, and the columns of the table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from turnout.query.columns import Kind, field_of
+from turnout.query.problem import problem, shown
+from turnout.query.reader import Reader
+from turnout.query.tokens import check_text
+
+MAX_COLUMNS = 64
+
+# Widths are bounded: a format may ask for a line as long as memory otherwise. A comma belongs to the format only where
+# no column could begin behind it.
+_VALUE_FORMAT = r"(?:[^,%]?[<>=^])?[+\- ]?z?\#?0?\d{0,3}(?:_|,(?=\.\d|[deEfFgGn%]?\s*(?:,|$)))?(?:\.\d{1,2})?[a-zA-Z%]?"
+_TIME_FORMAT = r"(?:%[YmdHMSfjaAbByZzpI%]|[^%,]){1,40}"
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_NAME = rf"\w+(?:\.(?:{_STRING}|[^\"=:,\s]*))?"
+_HEADER = rf'{_STRING}|[^",:]{{0,128}}'
+_SPEC = re.compile(
+    rf"\s*(?P<name>{_NAME})(?:=(?P<header>{_HEADER}))?"
+    rf"(?::(?P<format>{_VALUE_FORMAT}(?=\s*(?:,|$))|{_TIME_FORMAT}))?\s*(?P<end>,|$)",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_SAMPLES: dict[Kind, tuple[object, ...]] = {
+    Kind.TEXT: ("x",),
+    Kind.STATE: ("x",),
+    Kind.INT: (1,),
+    Kind.FLOAT: (1.5,),
+    Kind.SPAN: (1.5,),
+    Kind.ANY: (1.5, 1, "x"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    column: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`name` is canonical; `format` is a Python format spec, empty = as it is."""
+
+    name: str
+    header: str
+    format: str = ""
+
+
+def parse_sort(text: str) -> Sort:
+    """``metrics.loss``, ``-metrics.loss``, ``metrics.loss desc``. Raises InvalidInput."""
+    check_text(text, "sort")
+    start = len(text) - len(text.lstrip())
+    minus = text.startswith("-", start)
+    reader = Reader(text[start + minus :], "sort", whole=text, offset=start + minus)
+    column = reader.column()
+    descending = reader.take_word("desc")
+    if descending and minus:
+        raise problem("sort", text, start, start + 1, "both `-` and `desc`", "write one of them")
+    if not descending:
+        reader.take_word("asc")
+    reader.expect_end("one column is enough: write `-NAME` or `NAME desc`")
+    return Sort(column, descending or minus)
+
+
+def parse_columns(text: str) -> list[Column]:
+    """XT's form, ``name[=header][:format]``, separated by commas: ``state,metrics.loss:.3f,params.lr=LR``.
+
+    Raises InvalidInput for an unknown column, or a format that values of that column cannot have.
+    """
+    check_text(text, "columns")
+    columns: list[Column] = []
+    position = 0
+    while True:
+        found = _SPEC.match(text, position)
+        if found is None:
+            end = text.find(",", position) if "," in text[position:] else len(text)
+            message = f"{shown(text[position:end].strip())} is not a column"
+            raise problem(
+                "columns", text, position, end, message, "write name, name=header or name:format, as in loss:.3f"
+            )
+        columns.append(_column(text, found))
+        if len(columns) > MAX_COLUMNS:
+            raise problem("columns", text, position, found.end(), f"more than {MAX_COLUMNS} columns")
+        if not found["end"]:
+            return columns
+        position = found.end()
+
+
+def _column(text: str, found: re.Match[str]) -> Column:
+    reader = Reader(found["name"], "columns", whole=text, offset=found.start("name"))
+    name = reader.column()
+    reader.expect_end('quote a name with unusual characters: metrics."val loss"')
+    header = (found["header"] or "").strip()
+    if header.startswith('"'):
+        header = _ESCAPED.sub(r"\1", header[1:-1])
+    spec = found["format"] or ""
+    if found["format"] is not None and not _formats(spec, field_of(name).kind):
+        message = f"{shown(spec)} does not format {name}"
+        hint = "write for example :.3f for a number, :>10 for text, :%H.%M for a time"
+        raise problem("columns", text, found.start("format"), found.end("format"), message, hint)
+    return Column(name, header or name, spec)
+
+
+def _formats(spec: str, kind: Kind) -> bool:
+    """Whether `spec` is a format for values of that kind, and one that makes short text."""
+    if kind is Kind.TIME:
+        return "%" in spec and re.fullmatch(_TIME_FORMAT, spec) is not None
+    return (
+        bool(spec) and re.fullmatch(_VALUE_FORMAT, spec) is not None and any(_fits(spec, one) for one in _SAMPLES[kind])
+    )
+
+
+def _fits(spec: str, sample: object) -> bool:
+    try:
+        format(sample, spec)
+    except ValueError:
+        return False
+    return True

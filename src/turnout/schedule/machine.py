@@ -1,0 +1,316 @@
+"""The life of a run: what each fact makes of it.
+
+``advance(record, attempt, fact)`` answers with a Step (the new record and the events to append), DUPLICATE (seen before,
+nothing to do) or FENCED (it comes from an attempt that is not the current one). The engine stores a Step in one
+transaction, guarded by the old state and attempt. The same functions run in the simulator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum, IntEnum, StrEnum
+
+from turnout.model.event import EventName
+from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
+
+Data = dict[str, object]
+
+
+class Progress(IntEnum):
+    """How far the current attempt is; a fact at or below it has been seen before."""
+
+    CLAIMED = 0
+    STAGED = 1
+    RUNNING = 2
+    ENDED = 3
+    CAPTURED = 4
+
+
+class Cause(StrEnum):
+    """How a command ended, as its node saw it."""
+
+    EXIT = "exit"
+    SIGNAL = "signal"
+    TIMEOUT = "timeout"
+    OOM = "oom"
+    CANCELLED = "cancelled"
+    STOPPED = "stopped"
+    SPAWN_FAILED = "spawn_failed"
+    INFRA = "infra"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """What the machine needs to know of a run; the mutable part of its row.
+
+    A parent (`children_planned` > 0) is never on a node itself: its children are. `remaining` of them are still to be made,
+    `open_children` are made and not ended.
+    """
+
+    id: int
+    state: RunState
+    attempt: int = 0
+    progress: int = 0
+    reason: Reason | None = None
+    cause: Cause | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    cancel: Cause | None = None
+    failures_left: int = 0
+    losses_left: int = 3
+    parent: int | None = None
+    children_planned: int = 0
+    remaining: int = 0
+    open_children: int = 0
+    failed_children: int = 0
+    node: str | None = None
+    agent: int | None = None
+    queued: float | None = None
+    started: float | None = None
+    ended: float | None = None
+    event_seq: int = 0
+
+    @property
+    def is_parent(self) -> bool:
+        return self.children_planned > 0
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def on_node(self) -> bool:
+        return self.state in ON_NODE and not self.is_parent
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    data: Data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    cause: Cause
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The node gives a grant back that it never started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The attempt's node is gone or silent beyond its lease."""
+
+    reason: Reason = Reason.NODE_LOST
+    message: str = ""
+
+
+NodeFact = Staged | Running | Ended | Captured | Returned | Lost
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    record: RunRecord
+    events: tuple[tuple[EventName, Data], ...]
+
+
+class Refusal(Enum):
+    DUPLICATE = "duplicate"
+    FENCED = "fenced"
+
+
+DUPLICATE, FENCED = Refusal.DUPLICATE, Refusal.FENCED
+
+#: How a command's end is recorded: (state, reason). EXIT with code 0 is COMPLETED; everything here is not.
+_VERDICT: dict[Cause, tuple[RunState, Reason]] = {
+    Cause.EXIT: (RunState.FAILED, Reason.EXIT_CODE),
+    Cause.SPAWN_FAILED: (RunState.FAILED, Reason.EXIT_CODE),
+    Cause.SIGNAL: (RunState.FAILED, Reason.SIGNAL),
+    Cause.TIMEOUT: (RunState.FAILED, Reason.TIMEOUT),
+    Cause.OOM: (RunState.FAILED, Reason.OOM),
+    Cause.INFRA: (RunState.FAILED, Reason.INFRA),
+    Cause.CANCELLED: (RunState.CANCELLED, Reason.USER),
+    Cause.STOPPED: (RunState.STOPPED, Reason.PRUNED),
+}
+
+
+def enqueue(record: RunRecord, now: float) -> Step:
+    """A created run enters the queue."""
+    return Step(replace(record, state=RunState.QUEUED, queued=now), ((EventName.QUEUED, {}),))
+
+
+def claim(record: RunRecord, *, node: str, agent: int, now: float) -> Step:
+    """A queued run goes to a node as its next attempt. The caller made sure that it is queued and no parent."""
+    assert record.state is RunState.QUEUED and not record.is_parent
+    attempt = record.attempt + 1
+    taken = replace(
+        record, state=RunState.STARTING, attempt=attempt, progress=Progress.CLAIMED, node=node, agent=agent,
+        started=now if record.started is None else record.started,
+        reason=None, cause=None, exit_code=None, signal=None, message="",
+    )  # fmt: skip
+    events: list[tuple[EventName, Data]] = [(EventName.STARTED, {"node": node, "attempt": attempt})]
+    if attempt > 1:
+        events.append((EventName.RESTARTED, {"attempt": attempt}))
+    return Step(taken, tuple(events))
+
+
+def advance(record: RunRecord, attempt: int, fact: NodeFact, now: float) -> Step | Refusal:
+    """What `fact`, told by `attempt`, makes of the run."""
+    if attempt != record.attempt or not record.on_node:
+        return FENCED
+    match fact:
+        case Staged(data):
+            return _move(record, Progress.STAGED, EventName.DOWNLOAD_BEFORE, data)
+        case Running(data):
+            return _move(record, Progress.RUNNING, EventName.RUNNING, data, state=RunState.RUNNING)
+        case Ended():
+            return _end(record, fact)
+        case Captured(data):
+            return _capture(record, data, now)
+        case Returned():
+            return _return(record, now)
+        case Lost():
+            return _lose(record, fact, now)
+
+
+def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step | Refusal:
+    """A person (CANCELLED) or a stopper (STOPPED) wants the run ended. Idempotent.
+
+    A waiting run ends at once; one on a node is marked, and ends when its node says so; a parent makes no more children and
+    ends with its last open one (the caller cancels those).
+    """
+    if record.is_terminal or record.cancel is not None:
+        return DUPLICATE
+    name = EventName.CANCEL_REQUESTED if cause is Cause.CANCELLED else EventName.STOP_REQUESTED
+    asked = replace(record, cancel=cause, remaining=0)
+    events: tuple[tuple[EventName, Data], ...] = ((name, {"by": by}),)
+    if record.on_node or record.open_children:
+        return Step(asked, events)
+    closed, closing = _close(asked, cause, now)
+    return Step(closed, (*events, *closing))
+
+
+def make_child(parent: RunRecord, index: int, child_name: str) -> Step:
+    """A queued parent makes child number `index`: one fewer remains, and it is requeued while any do."""
+    remaining = parent.remaining - 1
+    events: list[tuple[EventName, Data]] = [(EventName.CHILD_CREATED, {"child": child_name, "index": index})]
+    if remaining:
+        events.append((EventName.REQUEUED, {"remaining": remaining}))
+    return Step(
+        replace(parent, state=RunState.RUNNING, remaining=remaining, open_children=parent.open_children + 1),
+        tuple(events),
+    )
+
+
+def child_ended(parent: RunRecord, child: RunRecord, now: float) -> Step:
+    """A child reached its terminal state; the last one ends the parent."""
+    failed = parent.failed_children + (child.state is not RunState.COMPLETED)
+    record = replace(parent, open_children=parent.open_children - 1, failed_children=failed)
+    if child.state is RunState.FAILED and record.exit_code is None:
+        record = replace(record, exit_code=child.exit_code, reason=child.reason)
+    if record.open_children or record.remaining:
+        return Step(record, ())
+    if record.cancel is not None:
+        return Step(*_close(record, record.cancel, now))
+    state = RunState.FAILED if failed else RunState.COMPLETED
+    closed = replace(record, state=state, ended=now, exit_code=record.exit_code if failed else 0)
+    data: Data = {"state": state, "children": record.children_planned, "failed": failed}
+    return Step(closed, ((EventName.ENDED, data),))
+
+
+def _move(
+    record: RunRecord, progress: Progress, event: EventName, data: Data, *, state: RunState | None = None
+) -> Step | Refusal:
+    if record.progress >= progress:
+        return DUPLICATE
+    return Step(replace(record, progress=progress, state=state or record.state), ((event, data),))
+
+
+def _end(record: RunRecord, fact: Ended) -> Step | Refusal:
+    if record.progress >= Progress.ENDED:
+        return DUPLICATE
+    ended = replace(
+        record, progress=Progress.ENDED, state=RunState.FINISHING, cause=fact.cause, exit_code=fact.exit_code,
+        signal=fact.signal, message=fact.message,
+    )  # fmt: skip
+    return Step(ended, ((EventName.ENDED, fact.data),))
+
+
+def _capture(record: RunRecord, data: Data, now: float) -> Step | Refusal:
+    if record.progress < Progress.ENDED or record.cause is None:
+        return DUPLICATE
+    captured: tuple[EventName, Data] = (EventName.CAPTURE_AFTER, data)
+    record = replace(record, progress=Progress.CAPTURED)
+    if record.cause is Cause.EXIT and record.exit_code == 0:
+        return Step(replace(record, state=RunState.COMPLETED, ended=now), (captured,))
+    state, reason = _VERDICT[record.cause]
+    if record.cancel is not None and record.cause is Cause.INFRA:
+        state, reason = _VERDICT[record.cancel]
+    record = replace(record, reason=reason)
+    if state is RunState.FAILED and record.cancel is None:
+        retried = _retry(record, now)
+        if retried is not None:
+            return Step(retried.record, (captured, *retried.events))
+    return Step(replace(record, state=state, ended=now), (captured,))
+
+
+def _return(record: RunRecord, now: float) -> Step | Refusal:
+    if record.progress >= Progress.RUNNING:
+        return DUPLICATE
+    if record.cancel is not None:
+        return Step(*_close(record, record.cancel, now))
+    return _requeue(record, {"reason": "returned", "attempt": record.attempt}, now)
+
+
+def _lose(record: RunRecord, fact: Lost, now: float) -> Step:
+    lost: tuple[EventName, Data] = (
+        EventName.NODE_LOST,
+        {"node": record.node, "attempt": record.attempt, "message": fact.message},
+    )
+    record = replace(record, reason=fact.reason, cause=Cause.INFRA, exit_code=None, signal=None, message=fact.message)
+    if record.cancel is not None:
+        closed, events = _close(record, record.cancel, now)
+        return Step(closed, (lost, *events))
+    retried = _retry(record, now)
+    if retried is not None:
+        return Step(retried.record, (lost, *retried.events))
+    failed = replace(record, state=RunState.FAILED, ended=now)
+    return Step(failed, (lost, (EventName.ENDED, {"state": RunState.FAILED, "reason": fact.reason})))
+
+
+def _retry(record: RunRecord, now: float) -> Step | None:
+    """The run back in the queue if what happened leaves it a further attempt, else None."""
+    data: Data = {"reason": record.reason, "attempt": record.attempt}
+    if record.reason in (Reason.NODE_LOST, Reason.INFRA, Reason.PREEMPTED):
+        if record.losses_left > 0:
+            return _requeue(replace(record, losses_left=record.losses_left - 1), data, now)
+    elif record.failures_left > 0:
+        return _requeue(replace(record, failures_left=record.failures_left - 1), data, now)
+    return None
+
+
+def _requeue(record: RunRecord, data: Data, now: float) -> Step:
+    queued = replace(record, state=RunState.QUEUED, queued=now, progress=Progress.CLAIMED, node=None, agent=None)
+    return Step(queued, ((EventName.REQUEUED, data),))
+
+
+def _close(record: RunRecord, cause: Cause, now: float) -> tuple[RunRecord, tuple[tuple[EventName, Data], ...]]:
+    state, reason = _VERDICT[cause]
+    closed = replace(record, state=state, reason=reason, ended=now)
+    return closed, ((EventName.ENDED, {"state": state, "reason": reason}),)

@@ -1,0 +1,75 @@
+"""Which waiting runs a node gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A queued run, in queue order. `concurrent`: at most so many runs of its job at once on one node."""
+
+    run: int
+    job: int
+    cpus: int | None = None
+    memory: int | None = None
+    gpus: int | None = None
+    concurrent: int | None = None
+    copies: int = 1
+    """how many may be taken: 1, or the children a parent has left"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a node has free now, and how many runs of each job it has."""
+
+    max_runs: int
+    slots: float
+    memory: int
+    gpus: int
+    running: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    run: int
+    slots: float
+
+
+#: Sums of fractions of slots must not lose the last run to rounding.
+_EPSILON = 1e-9
+
+
+def slots_of(waiting: Waiting, max_runs: int) -> float:
+    """A run's share of the node's max-runs: its cpus, or one; less when its job asks for more at once than max-runs."""
+    if waiting.cpus is not None:
+        return float(waiting.cpus)
+    if waiting.concurrent is not None:
+        return min(1.0, max_runs / waiting.concurrent)
+    return 1.0
+
+
+def choose(queue: Iterable[Waiting], room: Room, *, most: int) -> list[Placed]:
+    """The first runs of the queue that fit, in order, at most `most`; a run that does not fit is passed over."""
+    placed: list[Placed] = []
+    slots, memory, gpus, running = room.slots + _EPSILON, room.memory, room.gpus, dict(room.running)
+    for waiting in queue:
+        if slots <= 2 * _EPSILON:
+            break
+        need = slots_of(waiting, room.max_runs)
+        for _ in range(waiting.copies):
+            if len(placed) == most:
+                return placed
+            here = running.get(waiting.job, 0)
+            if (
+                need > slots
+                or (waiting.memory or 0) > memory
+                or (waiting.gpus or 0) > gpus
+                or (waiting.concurrent is not None and here >= waiting.concurrent)
+            ):
+                break
+            slots, memory, gpus = slots - need, memory - (waiting.memory or 0), gpus - (waiting.gpus or 0)
+            running[waiting.job] = here + 1
+            placed.append(Placed(waiting.run, need))
+    return placed

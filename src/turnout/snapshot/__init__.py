@@ -1,0 +1,10 @@
+"""The files of a directory frozen by content: what is captured at submit, what is refused, and how it reaches a store.
+
+Runs in the client, in the user's directory; reads it and never writes to it."""
+
+from turnout.snapshot.capture import Snapshot, capture
+from turnout.snapshot.deliver import Sink, deliver
+from turnout.snapshot.git import git_state
+from turnout.snapshot.policy import Limits
+
+__all__ = ["Limits", "Sink", "Snapshot", "capture", "deliver", "git_state"]

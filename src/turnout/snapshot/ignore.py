@@ -1,0 +1,163 @@
+"""What is left out of a snapshot: ``.gitignore`` and ``.turnoutignore``, nested ones too, read as git reads them.
+
+Of all patterns that match a path the last one counts: a deeper file over a shallower one, and any ``.turnoutignore``
+over every ``.gitignore``; ``!`` takes back in. A ``!`` pattern of a ``.turnoutignore`` that names its directory
+(``!data/small.csv``) reaches into that directory even when it is left out; one that does not (``!*.csv``) stays outside.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+GIT_RULES = ".gitignore"
+OUR_RULES = ".turnoutignore"
+VENV_MARK = "pyvenv.cfg"
+NEVER_TAKEN = frozenset(
+    (".git", ".turnout", "__pycache__", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox",
+     ".ipynb_checkpoints")
+)  # fmt: skip
+_WILD = re.compile(r"[*?\[]")
+_SPECIAL = re.compile(r"[\[\\]|\*\*\Z")
+
+
+class RuleFile:
+    """One file of patterns and the directory it speaks for.
+
+    A path relative to the root is shown to it as ``lead + path[cut:]``: a file above the root has a lead, a nested one
+    cuts.
+    """
+
+    def __init__(self, text: str, *, ours: bool, lead: str = "", cut: int = 0) -> None:
+        self._lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        self._lead, self._cut = lead, cut
+        self.ours = ours
+
+    def decides(self, path: str, name: str, is_dir: bool) -> bool | None:
+        """True: leave out, False: take, None: no pattern matches."""
+        if not self._names.fullmatch(name):
+            return None
+        return self._spec.check_file(self._shown(path, is_dir)).include
+
+    def reaches_into(self, path: str) -> bool:
+        """Whether a pattern takes something back in from below the directory `path`."""
+        below = self._shown(path, True)
+        return any(head.startswith(below) or (deep and below.startswith(head)) for head, deep in self._taken_back)
+
+    def _shown(self, path: str, is_dir: bool) -> str:
+        return self._lead + path[self._cut :] + "/" * is_dir
+
+    @cached_property
+    def _spec(self) -> GitIgnoreSpec:
+        # Imported when a path has to be decided: in an unchanged tree none has, and the import takes as long as the walk.
+        import pathspec
+
+        return pathspec.GitIgnoreSpec.from_lines(self._lines)
+
+    @cached_property
+    def _names(self) -> re.Pattern[str]:
+        """Every name that some pattern could match, and a few more: spares almost all paths the full question.
+
+        Left-out directories are not entered, so what matters of a pattern is its last part.
+        """
+        parts = {line.rstrip().removeprefix("!").rstrip("/").rpartition("/")[2] for line in self._lines}
+        if any(not part or _SPECIAL.search(part) for part in parts):
+            return re.compile(r"(?s:.*)")
+        globs = (re.escape(part).replace(r"\*", ".*").replace(r"\?", ".") for part in sorted(parts))
+        return re.compile("(?s:" + "|".join(globs) + ")")
+
+    @cached_property
+    def _taken_back(self) -> list[tuple[str, bool]]:
+        """The directory each ``!`` pattern names, and whether a wildcard behind it leads deeper."""
+        heads = []
+        for line in self._lines:
+            if line.startswith("!"):
+                literal, *wild = _WILD.split(line[1:].rstrip().lstrip("/"), maxsplit=1)
+                if "/" in literal:
+                    heads.append((literal[: literal.rindex("/") + 1], bool(wild)))
+        return heads
+
+
+class Rules:
+    """The rule files in force in one directory, the strongest first. `key` changes whenever a decision could."""
+
+    def __init__(self, files: tuple[RuleFile, ...] = (), key: str = "", *, left_out: bool = False) -> None:
+        self._files = files
+        self.key = key
+        self._left_out = left_out
+
+    def adding(self, directory: str, texts: dict[str, bytes]) -> Rules:
+        """As seen from `directory` (relative, ends with ``/``, or "") that holds these rule files, by name."""
+        if not texts:
+            return self
+        return self._with(
+            [
+                RuleFile(text.decode("utf-8", "replace"), ours=name == OUR_RULES, cut=len(directory))
+                for name, text in texts.items()
+            ],
+            repr((directory, sorted(texts.items()))),
+        )
+
+    def inside_left_out(self) -> Rules:
+        """The same for a directory that is left out: there only what is taken back in is taken."""
+        return Rules(self._files, _digest(self.key + "left out"), left_out=True)
+
+    def leave_out(self, path: str, name: str, is_dir: bool) -> bool:
+        """Whether to leave out `path`, whose last part is `name` and whose directory these rules are for."""
+        for file in self._files:
+            decision = file.decides(path, name, is_dir)
+            if decision is not None:
+                return decision
+        return self._left_out
+
+    def reach_into(self, path: str) -> bool:
+        """Whether to look into the directory `path` although it is left out."""
+        return any(file.ours and file.reaches_into(path) for file in self._files)
+
+    def _with(self, files: list[RuleFile], what: str) -> Rules:
+        both = (*files, *self._files)  # deeper first; the sort is stable
+        strongest_first = sorted(both, key=lambda file: not file.ours)
+        return Rules(tuple(strongest_first), _digest(self.key + what), left_out=self._left_out)
+
+
+def rules_above(root: str) -> Rules:
+    """The rules that the git repository around `root` sets from above it; none outside a repository."""
+    rules = Rules()
+    top = git_top(root)
+    if top is None:
+        return rules
+    where = top
+    parts = os.path.relpath(root, top).split(os.sep) if root != top else []
+    found = [(os.path.join(top, ".git", "info", "exclude"), "/".join([*parts, ""]))]
+    for depth, part in enumerate(parts):
+        found.append((os.path.join(where, GIT_RULES), "/".join([*parts[depth:], ""])))
+        where = os.path.join(where, part)
+    for path, lead in found:
+        try:
+            with open(path, "rb") as file:
+                text = file.read()
+        except OSError:
+            continue
+        rules = rules._with([RuleFile(text.decode("utf-8", "replace"), ours=False, lead=lead)], repr((lead, text)))
+    return rules
+
+
+def git_top(root: str) -> str | None:
+    """The directory at or above `root` that holds ``.git``."""
+    while True:
+        if os.path.exists(os.path.join(root, ".git")):
+            return root
+        parent = os.path.dirname(root)
+        if parent == root:
+            return None
+        root = parent
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]

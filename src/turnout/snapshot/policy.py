@@ -1,0 +1,55 @@
+"""What may be taken: how much, and which secrets were allowed by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from turnout.snapshot.problems import Kind, Problems
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Caps in bytes and files; over one of them a capture is refused before anything is read."""
+
+    file_bytes: int = 100 << 20
+    total_bytes: int = 1 << 30
+    files: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`allow_secrets` are paths relative to the root, or globs over them, that are taken whatever they look like."""
+
+    limits: Limits = field(default_factory=Limits)
+    allow_secrets: Collection[str] = ()
+
+    def refuse_secret(self, path: str, verdict: str, problems: Problems) -> None:
+        """Add a problem when `verdict` (of `secrets.judge`) says secret and nobody allowed it."""
+        if verdict and not self._allows(path):
+            problems.add(path, verdict, Kind.SECRET)
+
+    def refuse_size(self, path: str, size: int, problems: Problems) -> bool:
+        """Add a problem and say True when a file is over the cap."""
+        over = size > self.limits.file_bytes
+        if over:
+            problems.add(path, f"{in_words(size)} is over the cap of {in_words(self.limits.file_bytes)}", Kind.SIZE)
+        return over
+
+    def _allows(self, path: str) -> bool:
+        return any(path == each.removeprefix("./") or fnmatchcase(path, each) for each in self.allow_secrets)
+
+
+
+def in_words(size: float) -> str:
+    """A number of bytes as people say it."""
+    for unit in _UNITS[:-1]:
+        if size < 1024:
+            break
+        size /= 1024
+    else:
+        unit = _UNITS[-1]
+    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"

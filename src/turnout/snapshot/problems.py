@@ -1,0 +1,52 @@
+"""Everything that keeps a directory from being captured, collected and told at once."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from turnout import errors
+
+_SHOWN = 20
+
+
+class Kind(Enum):
+    """Why something is refused; the value is what to do about it."""
+
+    SECRET = "if it is no secret: `--allow-secret PATH`"
+    SIZE = "to take it: raise `code: max-file-size` in the config"
+    TOTAL = "to take it all: raise `code: max-size` in the config"
+    COUNT = "to take them all: raise `code: max-files` in the config"
+    CHANGING = "if something is writing to it: wait until that is done"
+    ACCESS = "to take it: make it readable (`chmod u+r PATH`)"
+    SPECIAL = ""
+
+
+class Problems:
+    """Collects; `raise_if_any` is the only way it speaks."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str, Kind]] = []
+
+    def add(self, path: str, reason: str, kind: Kind = Kind.SPECIAL) -> None:
+        self._found.append((path, reason, kind))
+
+    def raise_if_any(self, root: str) -> None:
+        """SnapshotRefused naming every path (the first 20) and, in the hint, what to type for each kind of problem."""
+        if not self._found:
+            return
+        found = sorted(self._found, key=lambda problem: problem[0])
+        lines = [f"  {_plain(path)}: {reason}" for path, reason, _ in found[:_SHOWN]]
+        if len(found) > _SHOWN:
+            lines.append(f"  and {len(found) - _SHOWN} more")
+        what = "1 thing" if len(found) == 1 else f"{len(found)} things"
+        hints = ["to leave it out: add its path to .turnoutignore"]
+        hints += sorted({kind.value for _, _, kind in found if kind.value})
+        hints.append("to run without the files: `--no-snapshot`")
+        raise errors.SnapshotRefused(
+            "\n".join([f"{what} in {_plain(root)} cannot go into the snapshot:", *lines]), hint="\n".join(hints)
+        )
+
+
+def _plain(path: str) -> str:
+    """A path as a terminal may show it: a name with control or undecodable characters is quoted."""
+    return path if path.isprintable() else repr(path)

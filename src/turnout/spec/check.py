@@ -1,0 +1,76 @@
+"""Is this submission sound? All problems at once, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from turnout.errors import InvalidInput
+from turnout.model.ids import check_env_key, check_label, check_tag_key
+from turnout.model.spec import CommandKind, JobSpec
+from turnout.wire.manifest import is_digest
+
+MOST_RUNS = 1_000_000
+_LONGEST_TEXT = 128 * 1024  # Linux's limit for one argument or environment entry
+
+
+def check(spec: JobSpec) -> None:
+    """Raises InvalidInput naming every problem."""
+    problems = list(_problems(spec))
+    if problems:
+        first = problems[0]
+        message = "; ".join(problem.message for problem in problems[:20])
+        raise InvalidInput(message, hint=first.hint)
+
+
+def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
+    for what, label in (("experiment", spec.experiment), ("workspace", spec.workspace), ("target", spec.target)):
+        yield from _caught(check_label, label, what)
+    for label in {spec.label, *(run.label for run in spec.runs)} - {None}:
+        yield from _caught(check_label, str(label), "run name")
+    for key in spec.tags:
+        yield from _caught(check_tag_key, key)
+    for key in (*spec.env, *spec.inherited_env):
+        yield from _caught(check_env_key, key)
+    yield from _texts(spec)
+    yield from _numbers(spec)
+
+
+def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
+    values = [*spec.env.values(), *spec.inherited_env.values(), *spec.tags.values()]
+    if any("\0" in value or len(value.encode("utf-8", "surrogateescape")) > _LONGEST_TEXT for value in values):
+        yield InvalidInput("a tag or environment value has a NUL byte or is over 128 kB", hint="put large values into a file")
+    for run in spec.runs:
+        if any("\0" in part or len(part.encode("utf-8", "surrogateescape")) > _LONGEST_TEXT for part in run.argv):
+            yield InvalidInput("an argument has a NUL byte or is over 128 kB", hint="put large values into a file")
+            break
+    if spec.kind is CommandKind.COMMAND and any(not run.argv or not run.argv[0] for run in spec.runs):
+        yield InvalidInput("an empty command", hint="write `turnout run COMMAND [ARGS…]`")
+    if spec.kind is not CommandKind.COMMAND and spec.script is None:
+        yield InvalidInput("a run script without text")
+    if spec.before is not None and not is_digest(spec.before):
+        yield InvalidInput("not a snapshot's digest")
+
+
+def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
+    need = spec.resources
+    if not spec.runs:
+        yield InvalidInput("no runs", hint="give a command, or a --multi file with at least one line")
+    if len(spec.runs) > MOST_RUNS or not 1 <= spec.repeat <= MOST_RUNS:
+        yield InvalidInput(f"a job may have 1 to {MOST_RUNS} runs", hint="split it into several")
+    if spec.repeat > 1 and len(spec.runs) != 1:
+        yield InvalidInput("--runs and --multi exclude each other")
+    for name, value, least in (
+        ("--cpus", need.cpus, 1), ("--memory", need.memory, 1), ("--gpus", need.gpus, 0), ("--time", need.seconds, 0.001),
+        ("--concurrent", spec.concurrent, 1), ("--retry", spec.retry.failures, 0), ("--grace", spec.grace, 0),
+    ):  # fmt: skip
+        if value is not None and not least <= value < 2**53:
+            yield InvalidInput(f"{name} must be at least {least:g}, not {value:g}")
+    if not -1_000_000 <= spec.priority <= 1_000_000:
+        yield InvalidInput("--priority must be between -1000000 and 1000000")
+
+
+def _caught(function: Callable[..., str], *args: str) -> Iterator[InvalidInput]:
+    try:
+        function(*args)
+    except InvalidInput as problem:
+        yield problem

@@ -1,0 +1,1 @@
+"""The only SQL. SQLite by default, PostgreSQL by URL; the same tables and statements on both."""

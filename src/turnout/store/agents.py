@@ -1,0 +1,87 @@
+"""Agents: what was launched where, by which token it is known, and whether it is still wanted."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+import sqlalchemy as sa
+
+from turnout.store import schema
+from turnout.store.writer import Tx
+
+
+class AgentState(StrEnum):
+    LAUNCHING = "launching"  # asked for, not heard of yet
+    UP = "up"
+    GONE = "gone"  # given up, left, or superseded: its token opens nothing any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    id: int
+    target: str
+    node: str
+    directory: str
+    launch_token: str
+    handle: str | None
+    state: AgentState
+    created: float
+
+
+def hash_token(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def insert_agent(tx: Tx, *, target: str, node: str, directory: str, launch_token: str, token_hash: str) -> int:
+    """The intent, written before anything is started."""
+    table = schema.agents
+    values = {
+        "target": target, "node": node, "directory": directory, "launch_token": launch_token, "token_hash": token_hash,
+        "state": str(AgentState.LAUNCHING), "created": tx.now,
+    }  # fmt: skip
+    return int(tx.connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one())
+
+
+def set_handle(tx: Tx, agent: int, handle: str) -> None:
+    tx.connection.execute(schema.agents.update().where(schema.agents.c.id == agent).values(handle=handle))
+
+
+def set_token(tx: Tx, agent: int, token_hash: str) -> None:
+    """A new token for the next process of the same agent; the old one is worth nothing from now on."""
+    tx.connection.execute(schema.agents.update().where(schema.agents.c.id == agent).values(token_hash=token_hash))
+
+
+def set_up(tx: Tx, agent: int, facts: str) -> None:
+    tx.connection.execute(
+        schema.agents.update().where(schema.agents.c.id == agent).values(state=str(AgentState.UP), facts=facts)
+    )
+
+
+def set_gone(tx: Tx, agent: int) -> None:
+    tx.connection.execute(
+        schema.agents.update().where(schema.agents.c.id == agent).values(state=str(AgentState.GONE), ended=tx.now)
+    )
+
+
+def live_agents(connection: sa.Connection) -> list[Agent]:
+    table = schema.agents
+    return [_to_agent(row) for row in connection.execute(sa.select(table).where(table.c.state != str(AgentState.GONE)))]
+
+
+def find_by_token(connection: sa.Connection, token: str) -> Agent | None:
+    """The agent that has this token and is not gone."""
+    table = schema.agents
+    where = (table.c.token_hash == hash_token(token), table.c.state != str(AgentState.GONE))
+    row = connection.execute(sa.select(table).where(*where)).first()
+    return _to_agent(row) if row is not None else None
+
+
+def _to_agent(row: sa.Row[tuple[object, ...]]) -> Agent:
+    values = row._mapping
+    return Agent(
+        id=values["id"], target=values["target"], node=values["node"], directory=values["directory"],
+        launch_token=values["launch_token"], handle=values["handle"], state=AgentState(values["state"]),
+        created=values["created"],
+    )  # fmt: skip

@@ -1,0 +1,162 @@
+"""The guarded change of run rows: load, decide elsewhere, write back with their events, all in one transaction."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from turnout.model.event import EventName
+from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
+from turnout.schedule.machine import Cause, Data, RunRecord, Step
+from turnout.store import schema
+from turnout.store.writer import Tx
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(RunRecord))
+_WRITTEN = tuple(name for name in _FIELDS if name not in ("id", "parent", "children_planned"))
+_COLUMNS = [schema.runs.c[name] for name in _FIELDS]
+MOST_IN = 500  # bound parameters per statement; SQLite's limit is 32766, plans stay small
+
+
+@cache
+def _update() -> sa.Update:
+    table = schema.runs
+    return (
+        table.update()
+        .where(
+            table.c.id == sa.bindparam("old_id"),
+            table.c.attempt == sa.bindparam("old_attempt"),
+            table.c.state == sa.bindparam("old_state"),
+        )
+        .values({name: sa.bindparam(f"new_{name}") for name in (*_WRITTEN, "waiting")})
+    )
+
+
+def to_record(row: Sequence[Any]) -> RunRecord:
+    """A row of the record's columns, in their order."""
+    values = dict(zip(_FIELDS, row, strict=True))
+    values["state"] = RunState(values["state"])
+    for name, kind in (("reason", Reason), ("cause", Cause), ("cancel", Cause)):
+        if values[name] is not None:
+            values[name] = kind(values[name])
+    return RunRecord(**values)
+
+
+def is_waiting(record: RunRecord) -> bool:
+    """In the queue: a queued run, or a parent that has children left to make."""
+    if record.is_parent:
+        return record.remaining > 0 and record.state in (RunState.QUEUED, RunState.RUNNING)
+    return record.state is RunState.QUEUED
+
+
+class GuardFailed(RuntimeError):
+    """A row is no longer as it was read; the transaction must be undone. Cannot happen while rows are locked when read."""
+
+
+class Ledger:
+    """The runs that one transaction changes. Steps are applied in memory; `flush` writes every row and event at once."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._old: dict[int, RunRecord] = {}
+        self._new: dict[int, RunRecord] = {}
+        self._events: list[dict[str, Any]] = []
+        self.claimed: list[RunRecord] = []
+
+    def load(self, ids: Iterable[int]) -> None:
+        """Reads (and on PostgreSQL locks, in id order) the runs not read yet. Unknown ids are left out."""
+        missing = sorted(set(ids) - self._new.keys())
+        for start in range(0, len(missing), MOST_IN):
+            part = missing[start : start + MOST_IN]
+            select = sa.select(*_COLUMNS).where(schema.runs.c.id.in_(part)).order_by(schema.runs.c.id).with_for_update()
+            for row in self._tx.connection.execute(select):
+                record = to_record(row)
+                self._old[record.id] = self._new[record.id] = record
+
+    def add(self, record: RunRecord) -> None:
+        """A run that this transaction inserted itself."""
+        self._old[record.id] = self._new[record.id] = record
+
+    def get(self, run: int) -> RunRecord | None:
+        return self._new.get(run)
+
+    def apply(self, step: Step) -> RunRecord:
+        """Takes a step's record and events; numbers the events."""
+        record = step.record
+        for name, data in step.events:
+            record = self._append(record, name, data)
+        self._new[record.id] = record
+        return record
+
+    def note(self, run: int, name: EventName, data: Data) -> None:
+        """An event that changes no state."""
+        self._new[run] = self._append(self._new[run], name, data)
+
+    def ended(self) -> list[RunRecord]:
+        """The runs that this transaction brought to a terminal state so far."""
+        return [new for run, new in self._new.items() if new.state in TERMINAL and self._old[run].state not in TERMINAL]
+
+    def flush(self) -> None:
+        """Writes, or raises GuardFailed."""
+        changed = [(self._old[run], new) for run, new in self._new.items() if new is not self._old[run]]
+        if changed:
+            result = self._tx.connection.execute(_update(), [_parameters(old, new) for old, new in changed])
+            if result.rowcount != len(changed):
+                raise GuardFailed(f"{len(changed)} runs to change, {result.rowcount} found as they were")
+            self._write_attempts(changed)
+        if self._events:
+            self._tx.connection.execute(schema.events.insert(), self._events)
+        for _, new in changed:
+            self._tx.touch(f"run:{new.id}")
+        self._old.update(self._new)
+        self._events.clear()
+
+    def _append(self, record: RunRecord, name: EventName, data: Data) -> RunRecord:
+        seq = record.event_seq + 1
+        self._events.append(
+            {"run_id": record.id, "seq": seq, "time": self._tx.now, "event": str(name), "data": json.dumps(data)}
+        )
+        return dataclasses.replace(record, event_seq=seq)
+
+    def _write_attempts(self, changed: list[tuple[RunRecord, RunRecord]]) -> None:
+        opened, closed = [], []
+        for old, new in changed:
+            if new.is_parent:
+                continue
+            if new.attempt != old.attempt:
+                opened.append(
+                    {"run_id": new.id, "attempt": new.attempt, "agent": new.agent, "node": new.node, "claimed": self._tx.now}
+                )
+            elif old.state in ON_NODE and new.state not in ON_NODE:
+                closed.append(
+                    {
+                        "old_run": new.id, "old_attempt": new.attempt, "closed": self._tx.now, "cause": new.cause or new.reason,
+                        "exit_code": new.exit_code, "signal": new.signal, "message": new.message,
+                    }  # fmt: skip
+                )
+        if opened:
+            self._tx.connection.execute(schema.attempts.insert(), opened)
+        if closed:
+            self._tx.connection.execute(_close_attempt(), closed)
+
+
+@cache
+def _close_attempt() -> sa.Update:
+    table = schema.attempts
+    return (
+        table.update()
+        .where(table.c.run_id == sa.bindparam("old_run"), table.c.attempt == sa.bindparam("old_attempt"))
+        .values({name: sa.bindparam(name) for name in ("closed", "cause", "exit_code", "signal", "message")})
+    )
+
+
+def _parameters(old: RunRecord, new: RunRecord) -> dict[str, Any]:
+    values: dict[str, Any] = {f"new_{name}": getattr(new, name) for name in _WRITTEN}
+    values.update(old_id=old.id, old_attempt=old.attempt, old_state=str(old.state), new_waiting=int(is_waiting(new)))
+    values["new_progress"] = int(new.progress)
+    values["new_agent"] = new.agent if new.on_node else None
+    return values

@@ -1,0 +1,215 @@
+"""What is shown: runs, jobs, events, output. Plain JSON-ready values, read in bulk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from turnout.errors import NotFound
+from turnout.model.event import EventName
+from turnout.model.ids import job_name, parse_job_name, parse_run_name, run_name
+from turnout.model.state import LIVE
+from turnout.store import schema
+from turnout.store.ledger import MOST_IN
+
+View = dict[str, Any]
+
+
+def moment(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def find_run(connection: sa.Connection, name: str) -> int:
+    """The id of the run of that name, or of the newest with that label. NotFound otherwise."""
+    table = schema.runs
+    parsed = parse_run_name(name)
+    if parsed is not None:
+        where = (table.c.number == parsed[0], table.c.child == (parsed[1] or 0))
+        found = connection.execute(sa.select(table.c.id).where(*where)).scalar()
+    else:
+        newest = sa.select(table.c.id).where(table.c.label == name, table.c.child == 0).order_by(table.c.id.desc()).limit(1)
+        found = connection.execute(newest).scalar()
+    if found is None:
+        raise NotFound(f"no run {name!r}", hint="`turnout list runs` shows what there is")
+    return int(found)
+
+
+def find_job(connection: sa.Connection, name: str) -> int:
+    table = schema.jobs
+    number = parse_job_name(name)
+    where = table.c.id == number if number is not None else table.c.label == name
+    found = connection.execute(sa.select(table.c.id).where(where).order_by(table.c.id.desc()).limit(1)).scalar()
+    if found is None:
+        raise NotFound(f"no job {name!r}", hint="`turnout list jobs` shows what there is")
+    return int(found)
+
+
+def show_runs(connection: sa.Connection, ids: Sequence[int], *, children: bool = False) -> list[View]:
+    """The stable form of these runs, in the order of `ids`."""
+    rows: dict[int, View] = {}
+    table = schema.runs
+    for part in _parts(ids):
+        for row in connection.execute(sa.select(table).where(table.c.id.in_(part))).mappings():
+            rows[row["id"]] = _to_view(row)
+    _add_parents(connection, rows)
+    _add_values(connection, rows)
+    if children:
+        _add_children(connection, rows)
+    views = [rows[run] for run in ids if run in rows]
+    for view in views:
+        del view["_id"], view["_parent"]
+    return views
+
+
+def _to_view(row: Any) -> View:
+    return {
+        "_id": row["id"], "_parent": row["parent"],
+        "name": run_name(row["number"], row["child"] or None), "job": job_name(row["job_id"]), "label": row["label"],
+        "experiment": row["experiment"], "workspace": row["workspace"], "state": row["state"], "reason": row["reason"],
+        "exit_code": row["exit_code"], "signal": row["signal"], "message": row["message"], "attempts": row["attempt"],
+        "target": row["target"], "node": row["node"], "command": json.loads(row["argv"]), "params": {}, "tags": {},
+        "metrics": {}, "created": moment(row["created"]), "queued": moment(row["queued"]),
+        "started": moment(row["started"]), "ended": moment(row["ended"]), "parent": None, "children": [],
+        "remaining": row["remaining"], "priority": row["priority"],
+        "duration": None if row["ended"] is None or row["started"] is None else round(row["ended"] - row["started"], 3),
+    }  # fmt: skip
+
+
+def _add_parents(connection: sa.Connection, rows: dict[int, View]) -> None:
+    parents = {view["_parent"] for view in rows.values() if view["_parent"] is not None}
+    table = schema.runs
+    names: dict[int, str] = {}
+    for part in _parts(sorted(parents)):
+        for row in connection.execute(sa.select(table.c.id, table.c.number).where(table.c.id.in_(part))):
+            names[row.id] = run_name(row.number)
+    for view in rows.values():
+        view["parent"] = names.get(view["_parent"])
+
+
+def _add_values(connection: sa.Connection, rows: dict[int, View]) -> None:
+    """Parameters, tags and last metric values."""
+    params, tags, metrics, names = schema.params, schema.tags, schema.metrics, schema.metric_names
+    for part in _parts(sorted(rows)):
+        for row in connection.execute(sa.select(params).where(params.c.run_id.in_(part))):
+            rows[row.run_id]["params"][row.name] = json.loads(row.value)
+        for row in connection.execute(sa.select(tags).where(tags.c.run_id.in_(part))):
+            rows[row.run_id]["tags"][row.name] = row.value
+        select = sa.select(metrics.c.run_id, names.c.name, metrics.c.last).join(names, names.c.id == metrics.c.name_id)
+        for row in connection.execute(select.where(metrics.c.run_id.in_(part))):
+            rows[row.run_id]["metrics"][row.name] = row.last
+
+
+def _add_children(connection: sa.Connection, rows: dict[int, View]) -> None:
+    table = schema.runs
+    for part in _parts(sorted(rows)):
+        select = sa.select(table.c.parent, table.c.number, table.c.child).where(table.c.parent.in_(part)).order_by(table.c.child)
+        for row in connection.execute(select):
+            rows[row.parent]["children"].append(run_name(row.number, row.child))
+
+
+def run_events(connection: sa.Connection, run: int) -> list[View]:
+    """The run's history; its job's `capture_before` stands in its place, behind `created`."""
+    events, job_events = schema.events, schema.job_events
+    rows = connection.execute(sa.select(events).where(events.c.run_id == run).order_by(events.c.seq)).all()
+    job = connection.execute(sa.select(schema.runs.c.job_id).where(schema.runs.c.id == run)).scalar_one()
+    where = (job_events.c.job_id == job, job_events.c.event == str(EventName.CAPTURE_BEFORE))
+    captured = connection.execute(sa.select(job_events).where(*where)).all()
+    ordered = [*rows[:1], *captured, *rows[1:]]
+    return [
+        {"seq": seq, "time": moment(row.time), "event": row.event, "data": json.loads(row.data)}
+        for seq, row in enumerate(ordered, 1)
+    ]
+
+
+def run_attempts(connection: sa.Connection, run: int) -> list[View]:
+    table = schema.attempts
+    rows = connection.execute(sa.select(table).where(table.c.run_id == run).order_by(table.c.attempt)).mappings()
+    return [
+        {
+            "attempt": row["attempt"], "node": row["node"], "claimed": moment(row["claimed"]), "closed": moment(row["closed"]),
+            "cause": row["cause"], "exit_code": row["exit_code"], "signal": row["signal"], "message": row["message"],
+        }  # fmt: skip
+        for row in rows
+    ]
+
+
+def output_size(connection: sa.Connection, run: int, attempt: int) -> int:
+    table = schema.streams
+    where = (table.c.run_id == run, table.c.attempt == attempt, table.c.stream == "output")
+    return int(connection.execute(sa.select(table.c.size).where(*where)).scalar() or 0)
+
+
+def read_output(connection: sa.Connection, run: int, attempt: int, offset: int, most: int) -> bytes:
+    """Up to about `most` bytes of an attempt's output from `offset`."""
+    table = schema.output
+    where = (table.c.run_id == run, table.c.attempt == attempt)
+    start = connection.execute(sa.select(sa.func.max(table.c.start)).where(*where, table.c.start <= offset)).scalar() or 0
+    parts: list[bytes] = []
+    size = 0
+    select = sa.select(table.c.start, table.c.content).where(*where, table.c.start >= start).order_by(table.c.start)
+    with connection.execute(select) as rows:
+        for row in rows:
+            part = bytes(row.content)[max(0, offset - row.start) :]
+            parts.append(part)
+            size += len(part)
+            if size >= most:
+                break
+    return b"".join(parts)[:most]
+
+
+def job_counts(connection: sa.Connection, jobs: Iterable[int]) -> dict[int, dict[str, int]]:
+    """How many runs of each job are in which state. A parent counts as its children, those not made yet as queued."""
+    table = schema.runs
+    counts: dict[int, dict[str, int]] = {job: {} for job in jobs}
+    for part in _parts(sorted(counts)):
+        plain = (
+            sa.select(table.c.job_id, table.c.state, sa.func.count().label("n"))
+            .where(table.c.job_id.in_(part), table.c.children_planned == 0)
+            .group_by(table.c.job_id, table.c.state)
+        )
+        for row in connection.execute(plain):
+            counts[row.job_id][row.state] = row.n
+        left = (
+            sa.select(table.c.job_id, sa.func.sum(table.c.remaining).label("n"))
+            .where(table.c.job_id.in_(part), table.c.children_planned > 0)
+            .group_by(table.c.job_id)
+        )
+        for row in connection.execute(left):
+            if row.n:
+                counts[row.job_id]["queued"] = counts[row.job_id].get("queued", 0) + int(row.n)
+    return counts
+
+
+def show_jobs(connection: sa.Connection, ids: Sequence[int]) -> list[View]:
+    table = schema.jobs
+    rows: dict[int, View] = {}
+    counts = job_counts(connection, ids)
+    for part in _parts(ids):
+        for row in connection.execute(sa.select(table).where(table.c.id.in_(part))).mappings():
+            rows[row["id"]] = _job_view(row, counts[row["id"]])
+    return [rows[job] for job in ids if job in rows]
+
+
+def _job_view(row: Any, counts: dict[str, int]) -> View:
+    spec = json.loads(row["spec"])
+    live = sum(counts.get(state, 0) for state in LIVE)
+    state = "running" if live and live < sum(counts.values()) else "queued" if live else "completed"
+    if live and (counts.get("running") or counts.get("starting") or counts.get("finishing")):
+        state = "running"
+    if not live and (counts.get("failed") or counts.get("cancelled")):
+        state = "failed" if counts.get("failed") else "cancelled"
+    return {
+        "name": job_name(row["id"]), "label": row["label"], "experiment": row["experiment"], "workspace": row["workspace"],
+        "target": row["target"], "state": state, "runs": sum(counts.values()), "counts": counts,
+        "command": json.loads(row["display"]), "created": moment(row["created"]), "snapshot": row["before"],
+        "git": spec.get("git"), "env": spec.get("env_names", []), "resources": spec["resources"],
+    }  # fmt: skip
+
+
+def _parts(ids: Sequence[int]) -> Iterable[Sequence[int]]:
+    for start in range(0, len(ids), MOST_IN):
+        yield ids[start : start + MOST_IN]

@@ -1,0 +1,251 @@
+"""The tables. A change here needs a migration in ``migrations/``; a test compares the two.
+
+Times are seconds since the epoch (UTC). Ids of jobs are their numbers; ids of runs are opaque. ``child`` is 0 for a run that is
+no child, so that (number, child) is unique everywhere.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+_Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_Time = sa.Double()
+
+counters = sa.Table(
+    "counters",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.BigInteger, nullable=False),
+)
+
+environments = sa.Table(  # the values a submitter's runs get: read by the engine alone, never shown or exported
+    "environments",
+    metadata,
+    sa.Column("digest", sa.Text, primary_key=True),
+    sa.Column("variables", sa.Text, nullable=False),
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("workspace", sa.Text, nullable=False),
+    sa.Column("experiment", sa.Text, nullable=False),
+    sa.Column("target", sa.Text, nullable=False),
+    sa.Column("label", sa.Text),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("display", sa.Text, nullable=False),
+    sa.Column("script", sa.Text),
+    sa.Column("spec", sa.Text, nullable=False),
+    sa.Column("environment", sa.Text, nullable=False),
+    sa.Column("before", sa.Text),
+    sa.Column("created", _Time, nullable=False),
+    sa.Column("run_count", sa.Integer, nullable=False),
+    sa.Index("ix_jobs_created", "created"),
+    sa.Index("ix_jobs_experiment", "experiment"),
+    sa.Index("ix_jobs_label", "label", sqlite_where=sa.text("label IS NOT NULL"), postgresql_where=sa.text("label IS NOT NULL")),
+)
+
+job_events = sa.Table(
+    "job_events",
+    metadata,
+    sa.Column("job_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("time", _Time, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("number", sa.BigInteger, nullable=False),
+    sa.Column("child", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("job_id", sa.BigInteger, nullable=False),
+    sa.Column("parent", sa.BigInteger),
+    sa.Column("workspace", sa.Text, nullable=False),
+    sa.Column("experiment", sa.Text, nullable=False),
+    sa.Column("target", sa.Text, nullable=False),
+    sa.Column("label", sa.Text),
+    sa.Column("argv", sa.Text, nullable=False),
+    sa.Column("params", sa.Text, nullable=False, server_default="{}"),
+    sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("waiting", sa.SmallInteger, nullable=False, server_default="0"),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("progress", sa.SmallInteger, nullable=False, server_default="0"),
+    sa.Column("reason", sa.Text),
+    sa.Column("cause", sa.Text),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("signal", sa.Integer),
+    sa.Column("message", sa.Text, nullable=False, server_default=""),
+    sa.Column("cancel", sa.Text),
+    sa.Column("failures_left", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("losses_left", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("children_planned", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("remaining", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("open_children", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("failed_children", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("node", sa.Text),
+    sa.Column("agent", sa.BigInteger),
+    sa.Column("created", _Time, nullable=False),
+    sa.Column("queued", _Time),
+    sa.Column("started", _Time),
+    sa.Column("ended", _Time),
+    sa.Column("event_seq", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("after", sa.Text),
+    sa.UniqueConstraint("number", "child"),
+    sa.Index("ix_runs_queue", "target", sa.text("priority DESC"), "id", sqlite_where=sa.text("waiting = 1"), postgresql_where=sa.text("waiting = 1")),
+    sa.Index("ix_runs_agent", "agent", sqlite_where=sa.text("agent IS NOT NULL"), postgresql_where=sa.text("agent IS NOT NULL")),
+    sa.Index("ix_runs_job", "job_id", "state"),
+    sa.Index("ix_runs_parent", "parent", sqlite_where=sa.text("parent IS NOT NULL"), postgresql_where=sa.text("parent IS NOT NULL")),
+    sa.Index("ix_runs_state", "state", "id"),
+    sa.Index("ix_runs_experiment", "experiment", "id"),
+    sa.Index("ix_runs_workspace", "workspace", "id"),
+    sa.Index("ix_runs_target", "target", "id"),
+    sa.Index("ix_runs_node", "node", "id"),
+    sa.Index("ix_runs_created", "created"),
+    sa.Index("ix_runs_started", "started"),
+    sa.Index("ix_runs_ended", "ended"),
+    sa.Index("ix_runs_exit_code", "exit_code", "id"),
+    sa.Index("ix_runs_label", "label", sqlite_where=sa.text("label IS NOT NULL"), postgresql_where=sa.text("label IS NOT NULL")),
+)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("agent", sa.BigInteger, nullable=False),
+    sa.Column("node", sa.Text, nullable=False),
+    sa.Column("claimed", _Time, nullable=False),
+    sa.Column("closed", _Time),
+    sa.Column("cause", sa.Text),
+    sa.Column("exit_code", sa.Integer),
+    sa.Column("signal", sa.Integer),
+    sa.Column("message", sa.Text),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("time", _Time, nullable=False),
+    sa.Column("event", sa.Text, nullable=False),
+    sa.Column("data", sa.Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+streams = sa.Table(  # how much of each byte stream of an attempt is here, without a gap
+    "streams",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("stream", sa.Text, primary_key=True),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("frames", sa.BigInteger, nullable=False, server_default="0"),
+    sqlite_with_rowid=False,
+)
+
+output = sa.Table(
+    "output",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("start", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+metric_names = sa.Table(
+    "metric_names",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+)
+
+metrics = sa.Table(  # one row per run and metric: what tables and sorts need
+    "metrics",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("name_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("last", sa.Double),
+    sa.Column("min", sa.Double),
+    sa.Column("max", sa.Double),
+    sa.Column("step", sa.BigInteger, nullable=False),
+    sa.Column("count", sa.BigInteger, nullable=False),
+    sa.Index("ix_metrics_last", "name_id", "last", "run_id"),
+    sqlite_with_rowid=False,
+)
+
+metric_chunks = sa.Table(  # the points, in columns; `low` and `high` are the next coarser level for plots
+    "metric_chunks",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("name_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("start", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("first_step", sa.BigInteger, nullable=False),
+    sa.Column("last_step", sa.BigInteger, nullable=False),
+    sa.Column("low", sa.Double),
+    sa.Column("high", sa.Double),
+    sa.Column("points", sa.LargeBinary, nullable=False),
+)
+
+params = sa.Table(
+    "params",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("number", sa.Double),
+    sa.Index("ix_params_name", "name", "value"),
+    sa.Index("ix_params_number", "name", "number"),
+    sqlite_with_rowid=False,
+)
+
+tags = sa.Table(
+    "tags",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Index("ix_tags_name", "name", "value"),
+    sqlite_with_rowid=False,
+)
+
+agents = sa.Table(
+    "agents",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("target", sa.Text, nullable=False),
+    sa.Column("node", sa.Text, nullable=False),
+    sa.Column("directory", sa.Text, nullable=False),
+    sa.Column("launch_token", sa.Text, nullable=False, unique=True),
+    sa.Column("token_hash", sa.Text, nullable=False, unique=True),
+    sa.Column("handle", sa.Text),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("facts", sa.Text),
+    sa.Column("created", _Time, nullable=False),
+    sa.Column("ended", _Time),
+    sa.Index("ix_agents_state", "state"),
+)
+
+requests = sa.Table(  # answers already given, by idempotency key
+    "requests",
+    metadata,
+    sa.Column("principal", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("body_hash", sa.Text, nullable=False),
+    sa.Column("answer", sa.Text, nullable=False),
+    sa.Column("created", _Time, nullable=False),
+)

@@ -1,0 +1,211 @@
+"""Finding runs: the filter language as SQL, on indexed columns, with bound values only."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from turnout.model.ids import parse_job_name, parse_run_name
+from turnout.query import And, Compare, Exists, Expression, Not, Op, Or, Scalar, Sort, resolve
+from turnout.store import schema
+
+_RUNS = schema.runs
+Condition = sa.ColumnElement[bool]
+
+_NAME = sa.case(
+    (_RUNS.c.child == 0, sa.literal("run").concat(sa.cast(_RUNS.c.number, sa.Text))),
+    else_=sa.literal("run").concat(sa.cast(_RUNS.c.number, sa.Text)).concat(".").concat(sa.cast(_RUNS.c.child, sa.Text)),
+)
+_PARENT = sa.case((_RUNS.c.child > 0, sa.literal("run").concat(sa.cast(_RUNS.c.number, sa.Text))), else_=None)
+_COLUMNS: dict[str, sa.ColumnElement[Any]] = {
+    **{name: _RUNS.c[name] for name in (
+        "experiment", "workspace", "state", "reason", "exit_code", "target", "node", "label", "priority", "created",
+        "queued", "started", "ended",
+    )},
+    "attempts": _RUNS.c.attempt,
+    "name": _NAME,
+    "parent": _PARENT,
+    "job": sa.literal("job").concat(sa.cast(_RUNS.c.job_id, sa.Text)),
+    "duration": _RUNS.c.ended - _RUNS.c.started,
+}  # fmt: skip
+_OPERATORS: dict[Op, Callable[[Any, Any], Any]] = {
+    Op.EQ: operator.eq, Op.NE: operator.ne, Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: operator.ge,
+}  # fmt: skip
+
+
+def find_runs(
+    connection: sa.Connection, expression: Expression | None, order: Sort | None, *, limit: int, offset: int
+) -> list[int]:
+    """Ids of the runs that match, newest first unless sorted otherwise. Runs without the sort column come last."""
+    select = sa.select(_RUNS.c.id)
+    if expression is not None:
+        select = select.where(_Compiler(connection.dialect.name).condition(resolve(expression, datetime.now(UTC))))
+    if order is None:
+        return _ids(connection, select.order_by(_RUNS.c.id.desc()), limit, offset)
+    having, lacking = _sorted(select, order)
+    found = _ids(connection, having, limit, offset)
+    if lacking is None or len(found) == limit:
+        return found
+    skipped = 0 if not offset else connection.execute(sa.select(sa.func.count()).select_from(having.subquery())).scalar_one()
+    return found + _ids(connection, lacking, limit - len(found), max(0, offset - skipped))
+
+
+def _ids(connection: sa.Connection, select: sa.Select[tuple[int]], limit: int, offset: int) -> list[int]:
+    return [row.id for row in connection.execute(select.limit(limit).offset(offset))]
+
+
+def _sorted(select: sa.Select[tuple[int]], order: Sort) -> tuple[sa.Select[tuple[int]], sa.Select[tuple[int]] | None]:
+    """Two selects that each follow an index: the runs that have the column, sorted; those that lack it, newest first."""
+    space, dot, name = order.column.partition(".")
+    if dot:
+        source, keys = _namespace(space, name)
+        having = select.join(source, source.c.run_id == _RUNS.c.id)
+        lacking = select.where(_RUNS.c.id.not_in(sa.select(source.c.run_id)))
+    else:
+        if order.column == "name":
+            keys = [_RUNS.c.number, _RUNS.c.child]
+        else:
+            keys = [_RUNS.c.job_id if order.column == "job" else _COLUMNS[order.column]]
+        nullable = order.column in ("reason", "exit_code", "node", "label", "parent", "queued", "started", "ended", "duration")
+        having = select.where(keys[0].is_not(None)) if nullable else select
+        lacking = select.where(keys[0].is_(None)) if nullable else None
+    ordered = [key.desc() if order.descending else key for key in (*keys, _RUNS.c.id)]
+    return having.order_by(*ordered), lacking.order_by(_RUNS.c.id.desc()) if lacking is not None else None
+
+
+def _namespace(space: str, name: str) -> tuple[sa.FromClause, list[sa.ColumnElement[Any]]]:
+    """The rows of one metric, parameter or tag, and what to sort them by."""
+    if space == "metrics":
+        names, table = schema.metric_names, schema.metrics
+        number = sa.select(names.c.id).where(names.c.name == name).scalar_subquery()
+        rows = sa.select(table.c.run_id, table.c.last).where(table.c.name_id == number, table.c.last.is_not(None)).subquery()
+        return rows, [rows.c.last]
+    table = schema.params if space == "params" else schema.tags
+    rows = sa.select(table).where(table.c.name == name).subquery()
+    return rows, [rows.c.number, rows.c.value] if space == "params" else [rows.c.value]
+
+
+class _Compiler:
+    """A filter as a condition on runs; what `query.matches` says is the reference. Comparing a missing value is false."""
+
+    def __init__(self, dialect: str) -> None:
+        self._dialect = dialect
+
+    def condition(self, expression: Expression) -> Condition:
+        match expression:
+            case And(items):
+                return sa.and_(*(self.condition(item) for item in items))
+            case Or(items):
+                return sa.or_(*(self.condition(item) for item in items))
+            case Not(item):
+                return sa.not_(self.condition(item))
+            case Exists(column):
+                return self._exists(column)
+            case Compare(column, op, value):
+                values = value if isinstance(value, tuple) else (value,)
+                return self._compare(column, op, values)
+
+    def _exists(self, column: str) -> Condition:
+        space, dot, name = column.partition(".")
+        if not dot:
+            return _COLUMNS[column].is_not(None)
+        if space == "metrics":
+            names, table = schema.metric_names, schema.metrics
+            number = sa.select(names.c.id).where(names.c.name == name).scalar_subquery()
+            return _RUNS.c.id.in_(sa.select(table.c.run_id).where(table.c.name_id == number))
+        rows, _ = _namespace(space, name)
+        return _RUNS.c.id.in_(sa.select(rows.c.run_id))
+
+    def _compare(self, column: str, op: Op, values: tuple[Scalar, ...]) -> Condition:
+        space, dot, name = column.partition(".")
+        if dot:
+            rows, _ = _namespace(space, name)
+            return _RUNS.c.id.in_(sa.select(rows.c.run_id).where(self._on_value(space, rows, op, values)))
+        if op in (Op.EQ, Op.IN) and column in ("name", "job", "parent"):
+            return sa.or_(*(_is_named(column, str(value)) for value in values))
+        place = _COLUMNS[column]
+        return sa.and_(place.is_not(None), self._test(place, op, tuple(_plain(value) for value in values)))
+
+    def _on_value(self, space: str, rows: sa.FromClause, op: Op, values: tuple[Scalar, ...]) -> Condition:
+        if space == "metrics":
+            return self._test(rows.c.last, op, values)
+        if space == "tags":
+            return self._test(rows.c.value, op, tuple(str(value) for value in values))
+        if op in (Op.LT, Op.LE, Op.GT, Op.GE):
+            return sa.and_(rows.c.number.is_not(None), self._test(rows.c.number, op, values))
+        if op in (Op.LIKE, Op.UNLIKE):
+            text = sa.func.trim(rows.c.value, '"')
+            return self._test(text, op, values)
+        equal = sa.or_(*(_same_param(rows, value) for value in values))
+        return sa.not_(equal) if op in (Op.NE, Op.NOT_IN) else equal
+
+    def _test(self, place: Any, op: Op, values: tuple[Any, ...]) -> Condition:
+        if op in (Op.IN, Op.NOT_IN):
+            found: Condition = place.in_(values)
+            return sa.not_(found) if op is Op.NOT_IN else found
+        if op in (Op.LIKE, Op.UNLIKE):
+            found = self._like(place, str(values[0]))
+            return sa.not_(found) if op is Op.UNLIKE else found
+        compared: Condition = _OPERATORS[op](place, values[0])
+        return compared
+
+    def _like(self, place: Any, pattern: str) -> Condition:
+        """Case counts: GLOB on SQLite, LIKE on PostgreSQL."""
+        if self._dialect == "sqlite":
+            return sa.type_coerce(place.op("GLOB")(pattern.replace("[", "[[]")), sa.Boolean)
+        for special in ("\\", "%", "_"):
+            pattern = pattern.replace(special, "\\" + special)
+        liked: Condition = place.like(pattern.replace("*", "%").replace("?", "_"), escape="\\")
+        return liked
+
+
+def _same_param(rows: sa.FromClause, value: Scalar) -> Condition:
+    """A parameter that was recorded as a number equals a number; anything else by its stored form."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return sa.and_(rows.c.number.is_not(None), rows.c.number == float(value))
+    return rows.c.value == json.dumps(value)
+
+
+def _is_named(column: str, text: str) -> Condition:
+    if column == "job":
+        number = parse_job_name(text)
+        return _RUNS.c.job_id == number if number is not None else sa.false()
+    parsed = parse_run_name(text)
+    if parsed is None:
+        return sa.false()
+    if column == "parent":
+        return sa.and_(_RUNS.c.number == parsed[0], _RUNS.c.child > 0) if parsed[1] is None else sa.false()
+    return sa.and_(_RUNS.c.number == parsed[0], _RUNS.c.child == (parsed[1] or 0))
+
+
+def _plain(value: Scalar) -> Any:
+    return value.timestamp() if isinstance(value, datetime) else value
+
+
+def waiting_ahead(connection: sa.Connection, run: int) -> int | None:
+    """How many runs are before this one in its target's queue; None when it does not wait."""
+    columns = (_RUNS.c.target, _RUNS.c.priority, _RUNS.c.waiting)
+    row = connection.execute(sa.select(*columns).where(_RUNS.c.id == run)).one()
+    if not row.waiting:
+        return None
+    before = sa.or_(_RUNS.c.priority > row.priority, sa.and_(_RUNS.c.priority == row.priority, _RUNS.c.id < run))
+    count = sa.select(sa.func.count()).where(_RUNS.c.waiting == 1, _RUNS.c.target == row.target, before)
+    return int(connection.execute(count).scalar_one())
+
+
+def newest_jobs(connection: sa.Connection, *, limit: int, offset: int) -> list[int]:
+    select = sa.select(schema.jobs.c.id).order_by(schema.jobs.c.id.desc()).limit(limit).offset(offset)
+    return [row.id for row in connection.execute(select)]
+
+
+def snapshots_of(connection: sa.Connection, run: int) -> dict[str, Any]:
+    """Digests of what the run was given and what it left."""
+    jobs = schema.jobs
+    select = sa.select(jobs.c.before, _RUNS.c.after).join(jobs, jobs.c.id == _RUNS.c.job_id).where(_RUNS.c.id == run)
+    row = connection.execute(select).one()
+    return {"before": row.before, "after": row.after}

@@ -1,0 +1,143 @@
+"""One thread writes. What waits is written together: many callers, one transaction, one fsync.
+
+A caller's function runs inside that transaction and its answer is given out only after the commit: answered means on disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+
+from turnout.errors import TurnoutError, Unavailable
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_MOST_TOGETHER = 256
+
+
+@dataclass(slots=True)
+class Tx:
+    """A write transaction. `touch` names what changed; whoever waits for that is woken after the commit."""
+
+    connection: sa.Connection
+    now: float
+    touched: set[str] = field(default_factory=set)
+
+    def touch(self, *topics: str) -> None:
+        self.touched.update(topics)
+
+
+class _Waiting:
+    __slots__ = ("answer", "work")
+
+    def __init__(self, work: Callable[[Tx], Any]) -> None:
+        self.work = work
+        self.answer: Future[Any] = Future()
+
+
+class Writer:
+    """Owns the write connection. `submit` from any thread; results come as futures.
+
+    `work` must do nothing but SQL on its transaction, may be called more than once (when a transaction is repeated), and must
+    not block. A TurnoutError it raises is its answer and undoes nothing it did before raising, so it must raise before it
+    writes. Any other exception rolls its own work back alone and is passed on; the writer goes on.
+    """
+
+    def __init__(self, engine: Engine, *, on_commit: Callable[[frozenset[str]], None] = lambda topics: None) -> None:
+        self._engine = engine
+        self._on_commit = on_commit
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._stopped = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Writes what was submitted before, then ends. What is submitted after is refused."""
+        self._stopped = True
+        self._queue.put(None)
+        self._thread.join(timeout=30)
+
+    def submit(self, work: Callable[[Tx], T]) -> Future[T]:
+        if self._stopped:
+            raise Unavailable("the hub is stopping", hint="try again in a moment")
+        waiting = _Waiting(work)
+        self._queue.put(waiting)
+        return waiting.answer
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        """Submit and wait for the commit."""
+        return self.submit(work).result()
+
+    def _run(self) -> None:
+        while True:
+            batch, ends = self._next_batch()
+            if batch:
+                self._write_batch(batch)
+            if ends:
+                return
+
+    def _next_batch(self) -> tuple[list[_Waiting], bool]:
+        batch: list[_Waiting] = []
+        item = self._queue.get()
+        while True:
+            if item is None:
+                return batch, True
+            batch.append(item)
+            if len(batch) == _MOST_TOGETHER:
+                return batch, False
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                return batch, False
+
+    def _write_batch(self, batch: list[_Waiting]) -> None:
+        """All in one transaction; if that fails for whatever reason, each in its own."""
+        try:
+            results, touched = self._transact(batch)
+        except Exception as error:
+            if len(batch) == 1:
+                batch[0].answer.set_exception(_translate(error))
+                if not isinstance(error, TurnoutError | sa.exc.DBAPIError):
+                    _log.exception("a write failed")
+                return
+            for waiting in batch:
+                self._write_batch([waiting])
+            return
+        for waiting, result in zip(batch, results, strict=True):
+            if isinstance(result, TurnoutError):
+                waiting.answer.set_exception(result)
+            else:
+                waiting.answer.set_result(result)
+        if touched:
+            self._on_commit(frozenset(touched))
+
+    def _transact(self, batch: list[_Waiting]) -> tuple[list[Any], set[str]]:
+        results: list[Any] = []
+        with self._engine.begin() as connection:
+            tx = Tx(connection, time.time())
+            for waiting in batch:
+                try:
+                    results.append(waiting.work(tx))
+                except TurnoutError as refusal:
+                    results.append(refusal)
+        return results, tx.touched
+
+
+def _translate(error: Exception) -> Exception:
+    if isinstance(error, sa.exc.DBAPIError):
+        return Unavailable(
+            f"the store could not be written: {error.orig}",
+            hint="nothing was changed; free disk space if it is full, then try again (`turnout doctor` looks at it)",
+        )
+    return error

@@ -1,0 +1,207 @@
+"""Hub and agent talk in these. JSON objects of exactly these fields; the agent always asks, the hub answers.
+
+An *attempt* is named by ``[run id, attempt number]`` everywhere. Its number is the fence: the hub refuses whatever
+comes from an attempt that is not the run's current one, and says so in `fenced`.
+
+=========  ==================  ===============================================================================
+request    answer              meaning
+=========  ==================  ===============================================================================
+Hello      Welcome             an agent began (again); it tells what it still holds
+Poll       Orders              wait for work; also renews the lease of everything the agent holds
+Report     Orders              what happened, with the bytes of output and spool behind it; may bring work as well
+=========  ==================  ===============================================================================
+
+Grants are repeated in every answer until the agent names them in `held`; an agent starts a run only when a request that
+named it there was answered and did not fence it: that is the first renewal of its lease. Every message may arrive twice.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Tuple
+
+PROTOCOL = 1
+_LENGTH = struct.Struct("<I")
+Attempt = Tuple[int, int]
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What the agent found on its machine. `memory` in bytes; `gpus` are the indices it may hand out."""
+
+    host: str
+    cpus: int
+    memory: int
+    gpus: List[str]
+    boot_id: str
+    pid: int
+    python: str
+    cwd: str
+
+
+@dataclass(frozen=True)
+class Hello:
+    protocol: int
+    version: str
+    facts: NodeFacts
+    held: List[Attempt]
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """`lease` seconds of silence end the agent's right to its attempts; it renews at a third of that."""
+
+    node: str
+    lease: float
+    idle: float
+    max_runs: int
+    fenced: List[Attempt]
+
+
+@dataclass(frozen=True)
+class JobOrder:
+    """What the runs of one job share; sent once per agent. `env` holds the submitter's values: never logged.
+
+    `script` is a run script's text, `script_path` where in the run's directory it lies (None: it is one of ours).
+    """
+
+    job: int
+    name: str
+    experiment: str
+    workspace: str
+    kind: str
+    script: Optional[str]
+    script_path: Optional[str]
+    before: Optional[str]
+    after: List[str]
+    env: Dict[str, str]
+    seconds: Optional[float]
+    grace: float
+    memory: Optional[int]
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One attempt of one run for this agent. `slots` is its share of the node's max-runs, `memory` and `gpus` what it asks for."""
+
+    run: int
+    attempt: int
+    name: str
+    job: int
+    argv: List[str]
+    params: Dict[str, Any]
+    slots: float
+    memory: int
+    gpus: int
+    carry: Optional[str] = None
+    """the manifest of what earlier attempts left, whose output directory is put in place again"""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """End this attempt: SIGTERM, `grace` seconds, SIGKILL. `cause` is cancelled or stopped."""
+
+    run: int
+    attempt: int
+    cause: str
+
+
+@dataclass(frozen=True)
+class Orders:
+    grants: List[Grant]
+    jobs: List[JobOrder]
+    stops: List[Stop]
+    fenced: List[Attempt]
+    refused: List[str] = field(default_factory=list)
+    """keys of the chunks that were not taken; see Chunk"""
+    acks: Dict[str, int] = field(default_factory=dict)
+    """chunk key -> bytes of that stream the hub now has on disk"""
+    exit: bool = False
+    """the agent is no longer wanted: finish what runs, then leave"""
+
+
+@dataclass(frozen=True)
+class Poll:
+    """What the agent has free (`slots`, which may include a few beyond max-runs to have the next runs at hand, `memory`,
+    `gpus`), what it holds, which jobs' JobOrder it has, and how many seconds to wait for news."""
+
+    slots: float
+    memory: int
+    gpus: int
+    held: List[Attempt]
+    jobs: List[int]
+    wait: float
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that happened to an attempt. `kind`: staged | running | ended | captured | returned.
+
+    staged: {files, bytes, cached}; running: {pid}; ended: {exit_code, signal, cause, message, seconds, ...};
+    captured: {manifest, files, bytes, output_bytes, output_sha256, error?}; returned: {} (a grant given back unstarted).
+    """
+
+    run: int
+    attempt: int
+    kind: str
+    time: float
+    body: Dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """`size` bytes of a stream of an attempt, from `offset`. `stream`: ``output`` or ``track/NAME``."""
+
+    run: int
+    attempt: int
+    stream: str
+    offset: int
+    size: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.run}.{self.attempt}/{self.stream}"
+
+
+@dataclass(frozen=True)
+class Report:
+    facts: List[Fact]
+    chunks: List[Chunk]
+    poll: Poll
+
+
+def dump(message: object) -> bytes:
+    """A message as JSON."""
+    return json.dumps(message, default=vars, separators=(",", ":")).encode()
+
+
+def pack_report(report: Report, payloads: List[bytes]) -> bytes:
+    """A Report and the bytes of its chunks, in their order, as one body."""
+    head = dump(report)
+    return b"".join([_LENGTH.pack(len(head)), head, *payloads])
+
+
+def split_report(body: bytes) -> Tuple[bytes, memoryview]:
+    """The JSON head and the chunk bytes of :func:`pack_report`; ValueError when cut short."""
+    if len(body) < _LENGTH.size:
+        raise ValueError("report is cut short")
+    (length,) = _LENGTH.unpack_from(body)
+    end = _LENGTH.size + length
+    if end > len(body):
+        raise ValueError("report is cut short")
+    return body[_LENGTH.size : end], memoryview(body)[end:]
+
+
+def load_welcome(body: bytes) -> Welcome:
+    return Welcome(**json.loads(body))
+
+
+def load_orders(body: bytes) -> Orders:
+    raw = json.loads(body)
+    raw["grants"] = [Grant(**g) for g in raw["grants"]]
+    raw["jobs"] = [JobOrder(**j) for j in raw["jobs"]]
+    raw["stops"] = [Stop(**s) for s in raw["stops"]]
+    raw["fenced"] = [(run, attempt) for run, attempt in raw["fenced"]]
+    return Orders(**raw)

@@ -1,0 +1,72 @@
+"""Many blobs in one stream, on the wire and at rest: ``header | content``, repeated.
+
+A header is ``magic (4) | crc32 of what follows (u32) | size (u64) | sha256 (32)``, little-endian. The digest proves the
+content; magic and checksum let a reader of a damaged file find the next good blob instead of giving up on the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from typing import BinaryIO, Iterator, Optional, Tuple
+
+HEADER = struct.Struct("<4sIQ32s")
+MAGIC = b"\xf7tB1"
+_BODY = struct.Struct("<Q32s")
+
+
+class BadPack(ValueError):
+    """The stream is cut short, or a blob is not what its digest says."""
+
+
+def header(digest: str, size: int) -> bytes:
+    """What goes before the content of a blob."""
+    body = _BODY.pack(size, bytes.fromhex(digest))
+    return MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def entry(digest: str, content: bytes) -> bytes:
+    """A whole blob as it lies in a pack."""
+    return header(digest, len(content)) + content
+
+
+def parse_header(head: bytes) -> Optional[Tuple[int, bytes]]:
+    """(size, raw sha256), or None when these are not the bytes of a header."""
+    if len(head) != HEADER.size or head[:4] != MAGIC:
+        return None
+    _, crc, size, raw = HEADER.unpack(head)
+    return (size, raw) if zlib.crc32(head[8:]) == crc else None
+
+
+def read(stream: BinaryIO, *, max_blob: int) -> Iterator[Tuple[str, bytes]]:
+    """Each (digest, content), checked. BadPack when damaged or a blob is over `max_blob` bytes."""
+    while True:
+        head = _exactly(stream, HEADER.size, at_start=True)
+        if not head:
+            return
+        parsed = parse_header(head)
+        if parsed is None:
+            raise BadPack("the stream is not a pack of blobs")
+        size, raw = parsed
+        if size > max_blob:
+            raise BadPack(f"a blob of {size} bytes is over the limit of {max_blob}")
+        content = _exactly(stream, size)
+        if hashlib.sha256(content).digest() != raw:
+            raise BadPack(f"blob {raw.hex()} is damaged")
+        yield raw.hex(), content
+
+
+def _exactly(stream: BinaryIO, count: int, *, at_start: bool = False) -> bytes:
+    """`count` bytes; b"" for a clean end where one is allowed; BadPack for a cut."""
+    parts = []
+    missing = count
+    while missing:
+        part = stream.read(missing)
+        if not part:
+            if at_start and missing == count:
+                return b""
+            raise BadPack("the stream ended in the middle of a blob")
+        parts.append(part)
+        missing -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

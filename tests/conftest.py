@@ -1,0 +1,81 @@
+"""Fixtures every test may use; `tests.harness` has their types."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import Cli, end_processes_of, processes_of, wait_until
+from tests.postgres import fresh_database, postgres_binaries, running_server
+
+
+@pytest.fixture
+def turnout_home() -> Iterator[Path]:
+    """A TURNOUT_HOME that does not exist yet, on a short path. Whatever was started with it is ended afterwards."""
+    base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
+    (base / "run").mkdir(mode=0o700)
+    home = base / "home"
+    try:
+        yield home
+    finally:
+        _end_all(home)
+        shutil.rmtree(base)
+
+
+@pytest.fixture
+def cli(turnout_home: Path, tmp_path: Path) -> Cli:
+    """The command line, in an empty working directory: ``cli("show", "run1")``, ``cli.json("list", "runs")``."""
+    work = tmp_path / "work"
+    work.mkdir()
+    return Cli(home=turnout_home, cwd=work)
+
+
+@pytest.fixture
+def cli_json(cli: Cli) -> Callable[..., Any]:
+    """``cli_json("show", "run1")``: what the command answers under ``--json``."""
+    return cli.json
+
+
+@pytest.fixture(name="wait_until")
+def _wait_until() -> Callable[..., Any]:
+    """``wait_until(predicate, timeout)``: the way to wait for something, instead of sleeping."""
+    return wait_until
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a PostgreSQL server of our own, one per test process; `store_url` makes fresh databases in it."""
+    binaries = postgres_binaries()
+    if binaries is None and os.environ.get("CI"):
+        pytest.fail("PostgreSQL 15 is missing: scripts/test-deps postgres")
+    if binaries is None:
+        pytest.skip("PostgreSQL 15 is not installed (apt install postgresql-15)")
+    with running_server(binaries) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a fresh, empty database: each test that asks runs once on SQLite and once on PostgreSQL."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'store.db'}"
+        return
+    with fresh_database(request.getfixturevalue("postgres_url"), f"t{uuid.uuid4().hex}") as url:
+        yield url
+
+
+def _end_all(home: Path) -> None:
+    if processes_of(home):
+        try:
+            Cli(home=home, cwd=home.parent)("hub", "stop", check=False, timeout=20)
+        except subprocess.TimeoutExpired:
+            pass  # a test may have left a hub that cannot answer; it is killed next
+    end_processes_of(home)

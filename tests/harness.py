@@ -1,0 +1,124 @@
+"""What tests use to act as a user: the command line with a home of its own, waiting, and cleaning up afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: Commands of two words: an option for them comes after the second.
+TWO_WORDS = frozenset({"cancel", "hub", "list"})
+
+
+def wait_until(predicate: Callable[[], T], timeout: float = 20.0, what: str = "") -> T:
+    """The first true value of `predicate`, asked every 20 ms; AssertionError after `timeout` seconds without one."""
+    deadline = time.monotonic() + timeout
+    while True:
+        if value := predicate():
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"did not become true within {timeout} s: {what or predicate}")
+        time.sleep(0.02)
+
+
+def user_environment(home: Path) -> dict[str, str]:
+    """This process's environment as of a user whose turnout lives in `home`, sockets and settings beside it."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("TURNOUT_", "XT_"))}
+    return {
+        **inherited,
+        "TURNOUT_HOME": str(home),
+        "TURNOUT_LEASE": "2",
+        "XDG_RUNTIME_DIR": str(home.parent / "run"),
+        "XDG_CONFIG_HOME": str(home.parent / "config"),
+        "COLUMNS": "200",
+        "NO_COLOR": "1",
+    }
+
+
+@dataclass(frozen=True)
+class Cli:
+    """``turnout`` as a user types it, in the directory `cwd` (which a run would freeze)."""
+
+    home: Path
+    cwd: Path
+
+    def __call__(
+        self,
+        *args: str,
+        check: bool = True,
+        input: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 60.0,
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it to its end. With `check`, an exit other than 0 is an AssertionError that shows all it printed.
+
+        Bytes that are no UTF-8 arrive as surrogate escapes, so the exact bytes can be had back.
+        """
+        done = subprocess.run(
+            self.argv(*args),
+            cwd=cwd or self.cwd,
+            env={**user_environment(self.home), **(env or {})},
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=timeout,
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"turnout {' '.join(args)} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def json(self, *args: str, env: Mapping[str, str] | None = None, timeout: float = 60.0) -> Any:
+        """What the command answers under ``--json``."""
+        words = 2 if args[0] in TWO_WORDS else 1
+        return json.loads(self(*args[:words], "--json", *args[words:], env=env, timeout=timeout).stdout)
+
+    def start(self, *args: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start it and leave it running; stdin, stdout and stderr are pipes."""
+        pipe = subprocess.PIPE
+        merged = {**user_environment(self.home), **(env or {})}
+        return subprocess.Popen(self.argv(*args), cwd=self.cwd, env=merged, stdin=pipe, stdout=pipe, stderr=pipe)
+
+    @staticmethod
+    def argv(*args: str) -> list[str]:
+        return [sys.executable, "-m", "turnout.cli", *args]
+
+
+def processes_of(home: Path) -> list[int]:
+    """Every live process that was started with this TURNOUT_HOME, ourselves excepted."""
+    mark = f"TURNOUT_HOME={home}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            environ = (entry / "environ").read_bytes()  # empty for a zombie, which needs no end
+        except OSError:
+            continue  # ended meanwhile, or not ours to see
+        if mark in environ.split(b"\0") and int(entry.name) != os.getpid():
+            found.append(int(entry.name))
+    return found
+
+
+def end_processes_of(home: Path) -> None:
+    """Kill them all, and those they start meanwhile; AssertionError when some are left after ten seconds."""
+
+    def none_left() -> bool:
+        left = processes_of(home)
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return not left
+
+    wait_until(none_left, 10.0, f"all processes of {home} are gone")
