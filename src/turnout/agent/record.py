@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Union
+from typing import Optional, Union
 
 from turnout.agent.tree import ProcessId, boot_id, is_alive
 
@@ -82,7 +82,7 @@ def examine(directory: str) -> Union[Running, Exit, Died, None]:
 
     A running supervisor is recognised by pid, start time and boot.
     """
-    ctl = os.path.join(directory, "ctl")
+    ctl = f"{directory}/ctl"
     running = read_running(ctl)
     alive = running is not None and running.boot == boot_id() and is_alive(running.supervisor)
     # Only now: a supervisor writes the exit record before it is gone, or turns to another attempt.
@@ -96,13 +96,13 @@ def examine(directory: str) -> Union[Running, Exit, Died, None]:
 
 def has_begun(ctl: str) -> bool:
     """Whether a supervisor passed the point from which the command may have been executed."""
-    return os.path.lexists(os.path.join(ctl, RUNNING)) or os.path.lexists(os.path.join(ctl, EXIT))
+    return os.access(f"{ctl}/{RUNNING}", os.F_OK) or os.access(f"{ctl}/{EXIT}", os.F_OK)
 
 
 def read_running(ctl: str) -> Optional[Running]:
     """None when absent or damaged (only a power cut can do that)."""
     try:
-        first, _, second = _read(os.path.join(ctl, RUNNING)).partition(b"\n")
+        first, _, second = _read(f"{ctl}/{RUNNING}").partition(b"\n")
         raw = json.loads(first)
         raw["supervisor"] = ProcessId(**raw["supervisor"])
         raw["child"] = ProcessId(**json.loads(second)["child"]) if second.endswith(b"\n") else None
@@ -114,21 +114,25 @@ def read_running(ctl: str) -> Optional[Running]:
 def read_exit(ctl: str) -> Optional[Exit]:
     """None when absent or damaged (only a power cut can do that)."""
     try:
-        return Exit(**json.loads(_read(os.path.join(ctl, EXIT))))
+        return Exit(**json.loads(_read(f"{ctl}/{EXIT}")))
     except (OSError, ValueError, TypeError):
         return None
 
 
 def begin(ctl: str, supervisor: ProcessId, time: float, cgroup: Optional[str]) -> int:
-    """Write running.json; returns the descriptor for `add_child`. OSError, and no such file, when it cannot be written."""
-    body = {"supervisor": vars(supervisor), "boot": boot_id(), "time": time, "cgroup": cgroup}
-    return _put(ctl, RUNNING, body)
+    """Write running.json; returns the descriptor for `add_child`. OSError when it cannot be written: then it is not there.
+
+    Both lines are put together by hand, since the json module would take each waiting supervisor another 200 kB.
+    """
+    limited = json.dumps(cgroup) if cgroup else "null"
+    who = f'{{"pid": {supervisor.pid}, "start": {supervisor.start}}}'
+    return _put(ctl, RUNNING, f'{{"supervisor": {who}, "boot": "{boot_id()}", "time": {time!r}, "cgroup": {limited}}}')
 
 
 def add_child(fd: int, child: ProcessId) -> None:
     """Complete running.json and close it. Best effort: without it the command is found by its marker."""
     try:
-        os.write(fd, json.dumps({"child": vars(child)}).encode() + b"\n")
+        os.write(fd, f'{{"child": {{"pid": {child.pid}, "start": {child.start}}}}}\n'.encode())
     except OSError:
         pass
     finally:
@@ -137,7 +141,7 @@ def add_child(fd: int, child: ProcessId) -> None:
 
 def write_exit(ctl: str, exit: Exit) -> None:
     """OSError, and no such file, when it cannot be written."""
-    os.close(_put(ctl, EXIT, vars(exit)))
+    os.close(_put(ctl, EXIT, json.dumps(vars(exit))))
 
 
 def write_stop(ctl: str, cause: str, grace: Optional[float] = None) -> None:
@@ -147,21 +151,23 @@ def write_stop(ctl: str, cause: str, grace: Optional[float] = None) -> None:
     """
     if cause not in STOP_CAUSES:
         raise ValueError(f"a run is ended as one of {sorted(STOP_CAUSES)}, not {cause!r}")
-    os.close(_put(ctl, STOP, {"cause": cause, "grace": grace}))
+    os.close(_put(ctl, STOP, json.dumps({"cause": cause, "grace": grace})))
 
 
 def read_stop(ctl: str) -> Optional[Stop]:
     """What was written last; None when nothing was. A run whose directory is gone is to be ended at once."""
+    if not os.access(f"{ctl}/{STOP}", os.F_OK):
+        return None if os.access(ctl, os.F_OK) else Stop("cancelled", 0.0)
     try:
-        stop = Stop(**json.loads(_read(os.path.join(ctl, STOP))))
+        stop = Stop(**json.loads(_read(f"{ctl}/{STOP}")))
     except (OSError, ValueError, TypeError):
-        return None if os.path.isdir(ctl) else Stop("cancelled", 0.0)
+        return None
     return stop if stop.cause in STOP_CAUSES else None
 
 
-def _put(ctl: str, name: str, body: Dict[str, Any]) -> int:
-    path = os.path.join(ctl, name)
-    raw = json.dumps(body).encode() + b"\n"
+def _put(ctl: str, name: str, body: str) -> int:
+    path = f"{ctl}/{name}"
+    raw = body.encode() + b"\n"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path + ".tmp", flags, 0o600)
     try:

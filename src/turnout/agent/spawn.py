@@ -49,25 +49,24 @@ def spawn(argv: List[str], env: Environment, output: int) -> int:
         time.sleep(_PAUSE)
 
 
-def find_program(name: str, env: Environment) -> bytes:
+def find_program(name: str, env: Environment) -> str:
     """The file that a command's name means under the command's own PATH. SpawnError when there is none."""
-    raw = os.fsencode(name)
-    if b"/" in raw:
-        return raw
-    path = env.get(b"PATH", _PATH)
-    present = b""
-    for directory in path.split(b":") if raw else []:
-        candidate = os.path.join(directory or b".", raw)
+    if "/" in name:
+        return name
+    path = os.fsdecode(env.get(b"PATH", _PATH))
+    present = ""
+    for directory in path.split(":") if name else []:
+        candidate = os.path.join(directory or ".", name)
         if os.path.isfile(candidate):
             if os.access(candidate, os.X_OK):
                 return candidate
             present = present or candidate
     if present:
         raise _not_executable(present)
-    raise SpawnError(_NOT_FOUND, f"command not found: {name!r}, PATH is {os.fsdecode(path)!r}")
+    raise SpawnError(_NOT_FOUND, f"command not found: {name!r}, PATH is {path!r}")
 
 
-def _posix_spawn(program: bytes, argv: List[str], env: Environment, **options: Any) -> int:
+def _posix_spawn(program: str, argv: List[str], env: Environment, **options: Any) -> int:
     try:
         return os.posix_spawn(program, argv, env, setsid=True, **options)
     except NotImplementedError:
@@ -75,29 +74,27 @@ def _posix_spawn(program: bytes, argv: List[str], env: Environment, **options: A
         return os.posix_spawn(program, argv, env, setpgroup=0, **options)
 
 
-def _explain(error: OSError, program: bytes) -> SpawnError:
-    name = os.fsdecode(program)
+def _explain(error: OSError, program: str) -> SpawnError:
     if error.errno == errno.ENOENT and os.path.lexists(program):
         first = _first_line(program)
         what = f"its first line asks for {first!r}" if first.startswith("#!") else "a file it is linked to"
-        return SpawnError(_NOT_EXECUTABLE, f"{name} cannot be executed: {what}, which is not on this machine")
+        return SpawnError(_NOT_EXECUTABLE, f"{program} cannot be executed: {what}, which is not on this machine")
     if error.errno == errno.ENOENT:
-        return SpawnError(_NOT_FOUND, f"no such file: {name} (looked for from {os.getcwd()})")
+        return SpawnError(_NOT_FOUND, f"no such file: {program} (looked for from {os.getcwd()})")
     if error.errno == errno.EACCES:
         return _not_executable(program)
     if error.errno == errno.ENOEXEC:
-        return SpawnError(_NOT_EXECUTABLE, f"{name} is neither a binary for this machine nor begins with a #! line")
-    return SpawnError(_NOT_EXECUTABLE, f"{name} cannot be executed: {os.strerror(error.errno or 0)}")
+        return SpawnError(_NOT_EXECUTABLE, f"{program} is neither a binary for this machine nor begins with a #! line")
+    return SpawnError(_NOT_EXECUTABLE, f"{program} cannot be executed: {os.strerror(error.errno or 0)}")
 
 
-def _not_executable(program: bytes) -> SpawnError:
-    name = os.fsdecode(program)
+def _not_executable(program: str) -> SpawnError:
     if os.path.isdir(program):
-        return SpawnError(_NOT_EXECUTABLE, f"{name} is a directory")
-    return SpawnError(_NOT_EXECUTABLE, f"{name} may not be executed; chmod +x it, or name the program that reads it")
+        return SpawnError(_NOT_EXECUTABLE, f"{program} is a directory")
+    return SpawnError(_NOT_EXECUTABLE, f"{program} may not be executed; chmod +x it, or name the program that reads it")
 
 
-def _first_line(program: bytes) -> str:
+def _first_line(program: str) -> str:
     try:
         with open(program, "rb") as file:
             return file.readline(200).decode(errors="replace").strip()

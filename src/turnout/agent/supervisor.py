@@ -17,6 +17,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import signal
 import time
 import traceback
@@ -36,6 +37,7 @@ _KILL_PAUSE = 0.01
 #: Blocked before the fork, so that none can hit a supervisor before it listens; all but the heard ones are ignored so.
 BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM})
 _HEARD = frozenset({signal.SIGCHLD, signal.SIGTERM})
+_Usage = resource.struct_rusage  # os.wait4 would import the module on its first call, in every supervisor
 _RSS_UNIT = 1024 if tree.LINUX else 1
 _SIGNAL_NAMES = {int(s): s.name for s in signal.Signals}
 _MESSAGES = {
@@ -72,7 +74,7 @@ def supervise(order: Order, env: Environment) -> bool:
     before, or is in other hands, is left alone. Never raises: a fault of ours ends the tree and leaves no exit record but
     ``ctl/crash.txt``; the agent will call the attempt lost.
     """
-    ctl = os.path.join(order.dir, "ctl")
+    ctl = f"{order.dir}/ctl"
     attempt = _Attempt(order, env, ctl)
     try:
         lock = _claim(ctl)
@@ -131,8 +133,8 @@ class _Attempt:
     def _start(self, limit: NoLimit) -> None:
         me = os.getpid()
         try:
-            self._output = _open_output(os.path.join(self._ctl, "output"))
-            os.chdir(os.path.join(self._order.dir, "work"))
+            self._output = _open_output(f"{self._ctl}/output")
+            os.chdir(f"{self._order.dir}/work")
             running = self._arm(tree.ProcessId(me, tree.start_time(me) or 0), limit.cgroup)
             limit.enter()
         except OSError as error:
@@ -284,7 +286,7 @@ def _end_tree(reap: Callable[[], bool], grace: float) -> List[tree.ProcessId]:
 
 def _claim(ctl: str) -> Optional[int]:
     """The attempt's lock, held until it is closed; None when the attempt is in other hands or has begun before."""
-    lock = os.open(os.path.join(ctl, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    lock = os.open(f"{ctl}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not record.has_begun(ctl):
@@ -312,5 +314,5 @@ def _complaint(stuck: List[tree.ProcessId]) -> str:
 
 def _note_crash(ctl: str) -> None:
     with suppress(OSError):
-        fd = os.open(os.path.join(ctl, "crash.txt"), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fd = os.open(f"{ctl}/crash.txt", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         os.write(fd, traceback.format_exc().encode(errors="replace"))

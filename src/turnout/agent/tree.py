@@ -80,21 +80,29 @@ def read_stat(pid: int) -> Optional[Stat]:
     """The process that has this pid now, dead but unreaped ones included; None when there is none."""
     if not LINUX:
         return next(iter(_by_ps("-p", str(pid))), None)
+    field = _stat_fields(pid)
+    if field is None:
+        return None
+    state, parent, group, session = field[0].decode(), int(field[1]), int(field[2]), int(field[3])
+    return Stat(pid, state, parent, group, session, int(field[17]), int(field[19]), int(field[21]) * _PAGE)
+
+
+def start_time(pid: int) -> Optional[int]:
+    """When the process that has this pid now began (see `ProcessId`); None when there is none."""
+    if not LINUX:
+        stat = read_stat(pid)
+        return stat.start if stat else None
+    field = _stat_fields(pid)
+    return int(field[19]) if field else None
+
+
+def _stat_fields(pid: int) -> Optional[List[bytes]]:
+    """What ``/proc/PID/stat`` has behind the name, which may itself hold anything, brackets and blanks too."""
     try:
         raw = read_whole(f"/proc/{pid}/stat")
     except OSError:
         return None
-    field = raw[raw.rindex(b")") + 2 :].split()  # the name before it may hold anything, brackets and blanks too
-    return Stat(
-        pid=pid,
-        state=field[0].decode(),
-        parent=int(field[1]),
-        group=int(field[2]),
-        session=int(field[3]),
-        threads=int(field[17]),
-        start=int(field[19]),
-        memory=int(field[21]) * _PAGE,
-    )
+    return raw[raw.rindex(b")") + 2 :].split()
 
 
 def read_whole(path: str) -> bytes:
@@ -108,12 +116,6 @@ def read_whole(path: str) -> bytes:
         return whole
     finally:
         os.close(fd)
-
-
-def start_time(pid: int) -> Optional[int]:
-    """When the process that has this pid now began (see `ProcessId`); None when there is none."""
-    stat = read_stat(pid)
-    return stat.start if stat else None
 
 
 def is_alive(process: ProcessId) -> bool:

@@ -50,10 +50,16 @@ class Client:
         body = json.dumps(spec, default=_as_dict).encode()
         return self._json("POST", "/api/jobs", body, headers=headers)
 
-    def missing_blobs(self, digests: Sequence[str]) -> list[str]:
+    def missing(self, digests: Iterable[str]) -> list[str]:
+        """Those blobs that the hub does not have."""
         return list(self._json("POST", "/api/blobs/missing", _encode(list(digests))))
 
-    def upload(self, blobs: Iterable[tuple[str, bytes]]) -> None:
+    def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
+        """Keeps one blob of any size."""
+        headers = {"Content-Type": "application/octet-stream"}
+        self._request("PUT", f"/api/blobs/{digest}", chunks, headers=headers, timeout=3600.0).read()
+
+    def put_many(self, blobs: Iterable[tuple[str, bytes]]) -> None:
         """Keeps blobs on the hub; each pack of them is on its disk before the next is sent."""
         waiting: list[bytes] = []
         size = 0
@@ -61,10 +67,14 @@ class Client:
             waiting.append(pack.entry(digest, content))
             size += len(content)
             if size > _PACK:
-                self._json("POST", "/api/blobs", b"".join(waiting), timeout=600.0)
+                self._put_pack(waiting)
                 waiting, size = [], 0
         if waiting:
-            self._json("POST", "/api/blobs", b"".join(waiting), timeout=600.0)
+            self._put_pack(waiting)
+
+    def _put_pack(self, entries: list[bytes]) -> None:
+        headers = {"Content-Type": "application/octet-stream"}
+        self._json("POST", "/api/blobs", b"".join(entries), headers=headers, timeout=600.0)
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
@@ -129,6 +139,10 @@ class Client:
             view = self._json("GET", path, timeout=left + 30)
             if view["state"] in TERMINAL:
                 return view
+
+    def job_wait(self, name: str, *, seconds: float) -> View:
+        """The job once it is over, or as it is after `seconds`."""
+        return self._json("GET", f"/api/jobs/{quote(name, safe='')}/wait?seconds={seconds:.3f}", timeout=seconds + 30)
 
     # --- steering ---------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.submit import Submission, submit
 from turnout.errors import InvalidInput, NotFound
-from turnout.hub.blobs import Blobs, receive_pack, send_pack
+from turnout.hub.blobs import Blobs, receive_blob, receive_pack, send_pack
 from turnout.hub.notifier import Notifier
 from turnout.model.spec import JobSpec
 from turnout.model.state import LIVE, TERMINAL
@@ -88,6 +88,11 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     @router.post("/blobs")
     async def put_blobs(request: Request) -> dict[str, int]:
         return await receive_pack(blobs, request.stream())
+
+    @router.put("/blobs/{digest}")
+    async def put_blob(digest: str, request: Request) -> dict[str, int]:
+        _check_digests([digest])
+        return await receive_blob(blobs, digest, request.stream())
 
     @router.post("/blobs/get")
     async def get_blobs(digests: list[str]) -> Response:

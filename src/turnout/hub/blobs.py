@@ -12,7 +12,7 @@ from turnout.blobs.base import Blobs
 from turnout.errors import InvalidInput
 from turnout.wire import pack
 
-__all__ = ["Blobs", "receive_pack", "send_pack"]
+__all__ = ["Blobs", "receive_blob", "receive_pack", "send_pack"]
 
 MAX_BLOB = 16 << 30
 _IN_MEMORY = 32 << 20
@@ -37,13 +37,27 @@ def send_pack(blobs: Blobs, digests: list[str]) -> Iterator[bytes]:
 async def receive_pack(blobs: Blobs, stream: AsyncIterator[bytes]) -> dict[str, int]:
     """Keeps every blob of a pack; on disk when this returns. InvalidInput when the stream is damaged: then none is promised."""
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
-        async for part in stream:
-            await run_in_threadpool(spool.write, part) if len(part) > _PIECE else spool.write(part)
+        await _fill(spool, stream)
         return {"stored": await run_in_threadpool(_store, blobs, spool)}
 
 
-def _store(blobs: Blobs, spool: IO[bytes]) -> int:
+async def receive_blob(blobs: Blobs, digest: str, stream: AsyncIterator[bytes]) -> dict[str, int]:
+    """Keeps one blob of any size; on disk when this returns. InvalidInput when it is not what its digest says."""
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
+        await _fill(spool, stream)
+        await run_in_threadpool(blobs.put_stream, digest, iter(lambda: spool.read(_PIECE), b""))
+        return {"stored": 1}
+
+
+async def _fill(spool: IO[bytes], stream: AsyncIterator[bytes]) -> None:
+    async for part in stream:
+        spool.write(part)
+        if spool.tell() > MAX_BLOB:
+            raise InvalidInput(f"an upload may have at most {MAX_BLOB} bytes")
     spool.seek(0)
+
+
+def _store(blobs: Blobs, spool: IO[bytes]) -> int:
     count = 0
 
     def counted() -> Iterator[tuple[str, bytes]]:

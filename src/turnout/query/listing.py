@@ -20,7 +20,7 @@ _STRING = r'"(?:[^"\\]|\\.)*"'
 _NAME = rf"\w+(?:\.(?:{_STRING}|[^\"=:,\s]*))?"
 _HEADER = rf'{_STRING}|[^",:]{{0,128}}'
 _SPEC = re.compile(
-    rf"\s*(?P<name>{_NAME})(?:=(?P<header>{_HEADER}))?"
+    rf"\s*(?P<name>{_NAME})(?:\s{{0,9}}=\s{{0,9}}(?P<header>{_HEADER}))?"
     rf"(?::(?P<format>{_VALUE_FORMAT}(?=\s*(?:,|$))|{_TIME_FORMAT}))?\s*(?P<end>,|$)",
     re.DOTALL,
 )

@@ -2,8 +2,8 @@
 
 Runs in the client, in the user's directory; reads it and never writes to it."""
 
-from turnout.snapshot.capture import Snapshot, capture
-from turnout.snapshot.deliver import Sink, deliver
+from turnout.snapshot.snapshot import Snapshot, capture
+from turnout.snapshot.delivery import Sink, deliver
 from turnout.snapshot.git import git_state
 from turnout.snapshot.policy import Limits
 

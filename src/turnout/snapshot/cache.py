@@ -27,9 +27,9 @@ _COLUMNS = "qqqQq"
 
 
 Known = tuple[int, int, int, int, int, str, str]
-"""A file as it was read: size, mtime_ns, ctime_ns, inode (its identity), mode, digest, why it looks like a secret or "".
+"""A file as it was read: size, mtime_ns, ctime_ns, inode (its identity); mode, digest; why it looks like a secret.
 
-A plain tuple: a capture makes and compares one for every file.
+A plain tuple, because a capture makes and compares one for every file. An mtime of -1 is never believed.
 """
 
 
@@ -95,7 +95,8 @@ def _encode(folders: Folders, root: str) -> tuple[bytes, list[bytes]]:
         ],
         "verdicts": [(at, known[6]) for at, known in enumerate(files) if known[6]],
     }
-    columns = [array(kind, [known[at] for known in files]).tobytes() for at, kind in enumerate(_COLUMNS)]
+    numbers = [known[:5] for known in files]
+    columns = [array(kind, [known[at] for known in numbers]).tobytes() for at, kind in enumerate(_COLUMNS)]
     digests = bytes.fromhex("".join([known[5] for known in files]))
     return json.dumps(head).encode(), [raw_names, *columns, digests]
 

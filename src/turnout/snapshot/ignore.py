@@ -2,7 +2,7 @@
 
 Of all patterns that match a path the last one counts: a deeper file over a shallower one, and any ``.turnoutignore``
 over every ``.gitignore``; ``!`` takes back in. A ``!`` pattern of a ``.turnoutignore`` that names its directory
-(``!data/small.csv``) reaches into that directory even when it is left out; one that does not (``!*.csv``) stays outside.
+(``!data/small.csv``) reaches into it even when that is left out; one that does not (``!*.csv``) stays outside.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RuleFile:
 
     @cached_property
     def _spec(self) -> GitIgnoreSpec:
-        # Imported when a path has to be decided: in an unchanged tree none has, and the import takes as long as the walk.
+        # Imported only when a path has to be decided: in an unchanged tree none has, and the import would be felt.
         import pathspec
 
         return pathspec.GitIgnoreSpec.from_lines(self._lines)

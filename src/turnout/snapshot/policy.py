@@ -43,13 +43,10 @@ class Policy:
         return any(path == each.removeprefix("./") or fnmatchcase(path, each) for each in self.allow_secrets)
 
 
-
 def in_words(size: float) -> str:
     """A number of bytes as people say it."""
-    for unit in _UNITS[:-1]:
-        if size < 1024:
-            break
+    power = 0
+    while size >= 1024 and power < len(_UNITS) - 1:
         size /= 1024
-    else:
-        unit = _UNITS[-1]
-    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        power += 1
+    return f"{size:.0f} {_UNITS[power]}" if power == 0 or size >= 100 else f"{size:.1f} {_UNITS[power]}"

@@ -30,6 +30,11 @@ class Problems:
     def add(self, path: str, reason: str, kind: Kind = Kind.SPECIAL) -> None:
         self._found.append((path, reason, kind))
 
+    @property
+    def over_cap(self) -> bool:
+        """Whether there is so much that nothing should be read."""
+        return any(kind in (Kind.TOTAL, Kind.COUNT) for _, _, kind in self._found)
+
     def raise_if_any(self, root: str) -> None:
         """SnapshotRefused naming every path (the first 20) and, in the hint, what to type for each kind of problem."""
         if not self._found:

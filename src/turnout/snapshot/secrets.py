@@ -8,6 +8,7 @@ at closely.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 SCANNED: Final = 1 << 20
@@ -26,7 +27,13 @@ _NAMES = {
         "a file of secret settings": (".env",),
         "a private key": ("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk"),
         "a file of passwords": (".netrc", "_netrc", ".git-credentials", ".pgpass", ".htpasswd"),
-        "a file of access keys": (".dockercfg", ".s3cfg", ".boto", ".vault-token", "application_default_credentials.json"),
+        "a file of access keys": (
+            ".dockercfg",
+            ".s3cfg",
+            ".boto",
+            ".vault-token",
+            "application_default_credentials.json",
+        ),
         "access to a cluster": ("kubeconfig",),
     }.items()
     for name in names
@@ -76,7 +83,7 @@ _ASSIGNED = re.compile(
 )
 _PASSWORD = re.compile(rb"(?i)passw(?:or)?d[\"']?\]?\s*(?:=>|:=|[:=])\s*[bru]?([\"'])([^\"'\s${}<>]{12,64})\1")
 _PLACEHOLDER = set(b"x0")
-_QUOTES = (b'"', b"'", b"=", b":", b" ")
+_OPENING = (b'"', b"'", b"=", b":")
 _KINDS = bytes(
     next((ord(kind) for kind, low, high in ("aaz", "AAZ", "009") if ord(low) <= byte <= ord(high)), ord("."))
     for byte in range(256)
@@ -145,17 +152,18 @@ def _in_run(content: bytes, start: int, end: int) -> str:
         return _OWNERS[str(token.lastgroup)]
     before = content[max(start - 80, 0) : start]
     run = content[start:end]
-    if _ASSIGNED.search(before):
-        return "a secret" if _changes(run) * 6 >= len(run) and not _UUID.match(run) else ""
-    if len(run) == 40 and before[-1:] in _QUOTES and _CLOUD_SECRET.match(run) and before.rpartition(b"\n")[2].strip():
-        return "a cloud secret key" if _changes(run) * 4 >= len(run) and not run.islower() and not run.isupper() else ""
+    if assigned := _ASSIGNED.search(before):
+        # `private_key: SomeType2` is an annotation; a value in quotes or behind `=` needs less to be believed.
+        needed = len(run) / (4 if assigned[0].rstrip().endswith(b":") else 6)
+        return "a secret" if _changes(run) >= needed and not _UUID.match(run) else ""
+    if len(run) == 40 and before.rstrip(b" \t")[-1:] in _OPENING and _CLOUD_SECRET.match(run):
+        return "a cloud secret key" if _changes(run) >= len(run) / 4 and not run.islower() and not run.isupper() else ""
     return ""
 
 
 def _changes(text: bytes) -> int:
-    """How often lower case, upper case and digits change side by side, as in random text; the start of a Word is none."""
-    kinds = text.translate(_KINDS)
-    return sum(1 for pair in zip(kinds, kinds[1:], strict=False) if pair in _CHANGES)
+    """How often lower case, upper case and digits change side by side, as in random text; a Word's start is none."""
+    return sum(1 for pair in pairwise(text.translate(_KINDS)) if pair in _CHANGES)
 
 
 def _told(what: str, content: bytes, at: int) -> str:

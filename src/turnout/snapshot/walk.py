@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from turnout.snapshot.cache import Folder, Folders
@@ -18,7 +19,9 @@ from turnout.wire.manifest import BadManifest, Entry
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MARKS = frozenset((GIT_RULES, OUR_RULES, VENV_MARK))
+_RULES = 1 << 20
 _NOTHING = Folder()
+Item = os.DirEntry[str]
 
 
 class TooMany(Exception):
@@ -76,12 +79,17 @@ class _Walker:
             os.close(fd)
 
     def check_total(self) -> None:
+        """Refuse a tree over the cap, naming what makes it large."""
         cap = self._policy.limits.total_bytes
-        if self.tree.total > cap:
-            sizes = [(known[0], path + name) for path, at in self.tree.folders.items() for name, known in at.files.items()]
-            sizes += [(seen.st_size, path + name) for path, at in self.tree.pending.items() for name, seen in at]
-            most = ", ".join(f"{path} ({in_words(size)})" for size, path in sorted(sizes)[:-4:-1])
-            self._problems.add(".", f"{in_words(self.tree.total)} is over the cap of {in_words(cap)}; most: {most}", Kind.TOTAL)
+        if self.tree.total <= cap:
+            return
+        sizes = [
+            (known[0], path + name) for path, here in self.tree.folders.items() for name, known in here.files.items()
+        ]
+        sizes += [(seen.st_size, path + name) for path, here in self.tree.pending.items() for name, seen in here]
+        most = ", ".join(f"{path} ({in_words(size)})" for size, path in sorted(sizes)[:-4:-1])
+        reason = f"{in_words(self.tree.total)} in all is over the cap of {in_words(cap)}; most is {most}"
+        self._problems.add(".", reason, Kind.TOTAL)
 
     def _look_through(self, fd: int, path: str, rules: Rules) -> None:
         with os.scandir(fd) as listing:
@@ -93,17 +101,126 @@ class _Walker:
             rules = rules.adding(path, _rule_texts(fd, marks))
         known = self._known.get(path, _NOTHING)
         folder = self.tree.folders[path] = Folder(rules.key)
-        decided = known.rules == rules.key
-        trusted, left_out = (known.files, known.left_out) if decided else ({}, set())
-        unknown = []
-        for item in items:
-            seen = trusted.get(item.name)
-            if seen is None:
-                unknown.append(item)
-                continue
-            now = item.stat(follow_symlinks=False)
-            if (now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino) == seen[:4]:
+        others = _take_known(items, known, folder)
+        below = []
+        for item in others:
+            inner = self._decide(item, path, rules, known, folder)
+            if inner is not None and self._take(fd, item, path, known, folder):
+                below.append((item.name, inner))
+        self._count(path, folder)
+        for name, inner in below:
+            self.enter(fd, name, f"{path}{name}/", inner)
+
+    def _decide(self, item: Item, path: str, rules: Rules, known: Folder, folder: Folder) -> Rules | None:
+        """The rules for what is below `item`, or None when it is left out. Remembers what was decided."""
+        name = item.name
+        is_dir = item.is_dir(follow_symlinks=False)
+        key = name + "/" if is_dir else name
+        decided = known.rules == folder.rules
+        if decided and key in known.left_out:
+            folder.left_out.add(key)
+            return None
+        if not (decided and (key in known.kept or key in known.files)):
+            if name in NEVER_TAKEN or name.endswith(".pyc"):
+                folder.left_out.add(key)
+                return None
+            if rules.leave_out(path + name, name, is_dir):
+                if is_dir and rules.reach_into(path + name):
+                    return rules.inside_left_out()
+                folder.left_out.add(key)
+                return None
+        if is_dir or item.is_symlink():  # that a file was kept is seen from its being known
+            folder.kept.add(key)
+        return rules
+
+    def _take(self, fd: int, item: Item, path: str, known: Folder, folder: Folder) -> bool:
+        """Note a file or link; True for a directory to go into."""
+        full = path + item.name
+        if item.is_dir(follow_symlinks=False):
+            return True
+        if item.is_symlink():
+            self._take_link(fd, item.name, full)
+        elif not item.is_file(follow_symlinks=False):
+            self._problems.add(full, "is neither a file, a directory nor a link")
+        else:
+            try:
+                now = item.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                return False
+            seen = known.files.get(item.name)
+            if seen is not None and seen[:4] == identity(now):
                 folder.files[item.name] = seen
-            else:
-                unknown.append(item)
-        ...
+            elif not self._policy.refuse_size(full, now.st_size, self._problems):
+                self.tree.pending.setdefault(path, []).append((item.name, now))
+        return False
+
+    def _take_link(self, fd: int, name: str, full: str) -> None:
+        """Keep a link that stays inside; one that says so in a roundabout way is straightened."""
+        target = os.readlink(name, dir_fd=fd)
+        try:
+            self.tree.links.append(manifest.link_entry(full, target))
+            return
+        except BadManifest:
+            pass
+        root = os.path.realpath(self.tree.root)
+        leads_to = os.path.realpath(os.path.join(root, full))
+        if leads_to.startswith(root + "/"):
+            straight = os.path.relpath(leads_to, os.path.dirname(os.path.join(root, full)))
+            self.tree.links.append(manifest.link_entry(full, straight))
+        elif not os.path.exists(os.path.join(leads_to, VENV_MARK)):  # a link to a virtual environment counts as one
+            self._problems.add(full, f"is a symlink out of the tree (to {target})")
+
+    def _count(self, path: str, folder: Folder) -> None:
+        here = self.tree.pending.get(path, ())
+        self.tree.total += sum(seen[0] for seen in folder.files.values()) + sum(seen.st_size for _, seen in here)
+        self.tree.counts[path.partition("/")[0]] += len(folder.files) + len(here)
+        if self.tree.counts.total() > self._policy.limits.files:
+            raise TooMany
+
+
+def identity(seen: os.stat_result) -> tuple[int, int, int, int]:
+    """What stays the same as long as a file does."""
+    return seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino
+
+
+def _take_known(items: list[Item], known: Folder, folder: Folder) -> list[Item]:
+    """Move the files that are as they were into `folder` and return the other items.
+
+    This is all that an unchanged tree costs per file, so it is written out.
+    """
+    if known.rules != folder.rules:
+        return items
+    others = []
+    before, files = known.files, folder.files
+    for item in items:
+        seen = before.get(item.name)
+        if seen is None:
+            others.append(item)
+            continue
+        try:
+            now = item.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if (
+            now.st_mtime_ns == seen[1]
+            and now.st_ctime_ns == seen[2]
+            and now.st_size == seen[0]
+            and now.st_ino == seen[3]
+        ):
+            files[item.name] = seen
+        else:
+            others.append(item)
+    return others
+
+
+def _rule_texts(fd: int, marks: Set[str]) -> dict[str, bytes]:
+    texts = {}
+    for name in (GIT_RULES, OUR_RULES):
+        if name in marks:
+            try:
+                rules = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=fd)
+            except OSError:
+                continue  # as a file of the tree it will be refused
+            with os.fdopen(rules, "rb") as file:
+                texts[name] = file.read(_RULES)
+    return texts

@@ -1,0 +1,3 @@
+from turnout.cli.app import main
+
+main()

@@ -1,0 +1,116 @@
+"""Showing a submission until it is over: the output of one run, or the progress of many."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, Protocol
+
+from turnout.cli import render
+from turnout.client import Client
+from turnout.model.state import TERMINAL
+
+_SECOND_CTRL_C = 2.0
+
+
+class _Wish(Protocol):
+    @property
+    def wait(self) -> bool: ...
+    @property
+    def json(self) -> bool: ...
+
+
+def follow(client: Client, answer: dict[str, Any], *, many: bool, how: _Wish) -> int:
+    """Until done, or Ctrl-C. With --wait, the exit code is the run's."""
+    name = answer["job"] if many else answer["runs"][0]
+    try:
+        if how.json:
+            view = client.wait(name)
+            render.print_json(view)
+        elif many:
+            view = _show_progress(client, answer["job"])
+        else:
+            view = _show_output(client, name)
+    except KeyboardInterrupt:
+        return _detach(client, answer, name)
+    return _exit_code(client, view, answer) if how.wait else 0
+
+
+def _show_output(client: Client, name: str) -> dict[str, Any]:
+    print(f"{name}", file=sys.stderr)
+    for piece in client.output(name, follow=True):
+        sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    view = client.run(name)
+    if view["state"] != "completed":
+        detail = f"exit code {view['exit_code']}" if view["exit_code"] is not None else view["message"] or view["reason"]
+        render.complain(f"{name} {view['state']}: {detail}", f"`turnout why {name}` tells more")
+    return view
+
+
+def _show_progress(client: Client, job: str) -> dict[str, Any]:
+    """A line that is rewritten on a terminal; elsewhere one line at the end."""
+    live = sys.stderr.isatty()
+    began = time.monotonic()
+    while True:
+        view = client.job_wait(job, seconds=0.2 if live else 20.0)
+        over = view["state"] in TERMINAL
+        if live:
+            _draw(view, time.monotonic() - began)
+        if over:
+            break
+    if live:
+        sys.stderr.write("\n")
+    counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
+    print(f"{job}: {counts}, in {render.span(time.monotonic() - began)}")
+    if view["counts"].get("failed"):
+        render.complain("some runs failed", f"`turnout list runs --filter 'job={job} and state=failed'` shows them")
+    return view
+
+
+def _draw(view: dict[str, Any], seconds: float) -> None:
+    counts, total = view["counts"], max(1, view["runs"])
+    done = sum(counts.get(state, 0) for state in TERMINAL)
+    failed = counts.get("failed", 0)
+    going = sum(counts.get(state, 0) for state in ("starting", "running", "finishing"))
+    width = max(10, min(40, os.get_terminal_size(2).columns - 50))
+    bar = "█" * (width * done // total) + "░" * (width - width * done // total)
+    text = f"{view['name']} {bar} {done}/{total}, {going} running" + (f", {failed} failed" if failed else "") + f"  {render.span(seconds)}"
+    sys.stderr.write("\r\x1b[2K" + text[: os.get_terminal_size(2).columns - 1])
+    sys.stderr.flush()
+
+
+def _detach(client: Client, answer: dict[str, Any], name: str) -> int:
+    """The first Ctrl-C leaves the run alone; a second one within two seconds offers to cancel it."""
+    print(file=sys.stderr)
+    again = f"`turnout attach {answer['runs'][0]}` comes back to it; `turnout cancel job {answer['job']}` ends it"
+    render.complain(f"left {name}; it goes on", again)
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return 130
+    try:
+        print("  Ctrl-C again to cancel it", file=sys.stderr)
+        time.sleep(_SECOND_CTRL_C)
+    except KeyboardInterrupt:
+        try:
+            wish = input(f"\ncancel {name}? [y/N] ")
+        except (KeyboardInterrupt, EOFError):
+            wish = ""
+        if wish.strip().lower() in ("y", "yes"):
+            for item in client.cancel(job=answer["job"]):
+                print(f"{item['run']} {item['outcome']}", file=sys.stderr)
+    return 130
+
+
+def _exit_code(client: Client, view: dict[str, Any], answer: dict[str, Any]) -> int:
+    """0 when all completed; else the code of the run, or of the first that failed. A signal is 128 + its number, as in a shell."""
+    if view["state"] == "completed":
+        return 0
+    if "counts" in view:
+        failed = client.runs([f"job = {answer['job']}", "state != completed"], sort="name", limit=1)
+        view = failed[0] if failed else view
+    if view.get("exit_code"):
+        return int(view["exit_code"])
+    if view.get("signal"):
+        return 128 + int(view["signal"])
+    return 1

@@ -1,0 +1,112 @@
+"""How things look in a terminal: tables, colours only where they belong, text of others made harmless."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+#: Control characters could move the cursor, change the title or the clipboard. Names and values come from anywhere.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_COLOURS = {
+    "completed": "32", "failed": "31", "cancelled": "33", "stopped": "33", "running": "36", "starting": "36",
+    "finishing": "36", "queued": "34", "problem": "31", "warning": "33", "ok": "32",
+}  # fmt: skip
+
+
+def harmless(value: object) -> str:
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(value)).replace("\n", " ").replace("\t", " ")
+
+
+def has_colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def coloured(text: str, key: str) -> str:
+    code = _COLOURS.get(key)
+    return f"\x1b[{code}m{text}\x1b[0m" if code and has_colour() else text
+
+
+def print_json(value: object) -> None:
+    json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def complain(message: str, hint: str = "") -> None:
+    red, end = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
+    print(f"{red}turnout: {message}{end}", file=sys.stderr)
+    if hint:
+        print(f"  {hint}", file=sys.stderr)
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: frozenset[int] = frozenset(), state: int = -1) -> None:
+    """Aligned columns; the widest text columns are cut when the terminal is too narrow, never when piped."""
+    cells = [[harmless("" if cell is None else cell) for cell in row] for row in rows]
+    widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
+    if sys.stdout.isatty():
+        _shrink(widths, os.get_terminal_size().columns)
+    print(_line(list(headers), widths, right).rstrip())
+    for row in cells:
+        text = _line(row, widths, right)
+        if 0 <= state < len(row):
+            cut = _fit(row[state], widths[state])
+            text = text.replace(cut, coloured(cut, row[state]), 1)
+        print(text.rstrip())
+
+
+def _line(row: list[str], widths: list[int], right: frozenset[int]) -> str:
+    cells = [_fit(cell, width) for cell, width in zip(row, widths, strict=True)]
+    return "  ".join(cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(cells, widths, strict=True)))
+
+
+def _fit(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else cell[: max(width - 1, 0)] + "…"
+
+
+def _shrink(widths: list[int], total: int) -> None:
+    while sum(widths) + 2 * (len(widths) - 1) > total and max(widths) > 8:
+        widths[widths.index(max(widths))] -= 1
+
+
+def ago(text: str | None) -> str:
+    """How long ago a moment was, as people say it."""
+    if text is None:
+        return ""
+    seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
+    return f"{span(max(0.0, seconds))} ago"
+
+
+def span(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for limit, unit, size in ((120.0, "s", 1.0), (7200.0, "min", 60.0), (172800.0, "h", 3600.0)):
+        if seconds < limit:
+            return f"{seconds / size:.3g} {unit}" if unit == "s" else f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
+
+
+def value_of(view: dict[str, Any], column: str) -> Any:
+    """A column of a run as it is shown; dotted names look into params, metrics and tags."""
+    space, dot, name = column.partition(".")
+    return view.get(space, {}).get(name) if dot else view.get(column)
+
+
+def shown(value: Any, spec: str = "") -> str:
+    if value is None:
+        return ""
+    if spec:
+        try:
+            return format(value, spec)
+        except (ValueError, TypeError):
+            return str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        import shlex
+
+        return shlex.join(str(part) for part in value)
+    return str(value)

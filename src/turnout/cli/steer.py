@@ -1,0 +1,107 @@
+"""Commands that change something."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from turnout.cli import render
+from turnout.client import Client
+from turnout.client.connect import start_hub
+from turnout.errors import HubUnreachable
+from turnout.home import Home, HubRecord
+
+_SAID = {
+    "cancelled": "cancelled",
+    "requested": "is being ended",
+    "over": "was over already",
+}
+
+
+def cancel(what: dict[str, Any], json: bool) -> None:
+    done = Client().cancel(**what)
+    if json:
+        render.print_json(done)
+        return
+    if not done:
+        print("nothing to cancel")
+    for item in done[:50]:
+        print(f"{item['run']} {_SAID[item['outcome']]}")
+    if len(done) > 50:
+        print(f"… and {len(done) - 50} more")
+
+
+def extract(name: str, directory: Path, json: bool) -> None:
+    told = Client().extract(name, directory)
+    if json:
+        render.print_json(told)
+    else:
+        print(f"{name}: {told['before']} files it was given, {told['after']} files it left, and its output are in {directory}")
+
+
+def hub_start(listen: str | None, json: bool) -> None:
+    home = Home.from_env()
+    try:
+        told = Client(start=False).hub()
+    except HubUnreachable:
+        start_hub(home, listen=listen)
+        told = Client().hub()
+    if json:
+        render.print_json(told)
+    else:
+        print(f"the hub runs, pid {told['pid']}" + (f", also on http://{told['tcp']}" if told["tcp"] else ""))
+
+
+def hub_status(json: bool) -> int:
+    home = Home.from_env()
+    try:
+        told = Client(start=False).hub()
+    except HubUnreachable:
+        if json:
+            render.print_json({"running": False, "home": str(home.root), "pid": None, "version": None})
+        else:
+            print(f"no hub is running for {home.root}; the next command starts one")
+        return 0
+    told = {"running": True, **told}
+    if json:
+        render.print_json(told)
+        return 0
+    print(f"hub       pid {told['pid']}, version {told['version']}, up {render.span(told['uptime'])}")
+    print(f"home      {told['home']}")
+    print(f"targets   {', '.join(told['targets'])}")
+    for agent in told["agents"]:
+        print(f"agent     {agent['id']} on {agent['node']} ({agent['target']}), pid {agent['pid']}")
+    print(f"runs      {told['live_runs']} not over")
+    return 0
+
+
+def hub_stop(json: bool) -> None:
+    home = Home.from_env()
+    try:
+        told = Client(start=False).stop_hub()
+    except HubUnreachable:
+        if json:
+            render.print_json({"stopped": False})
+        else:
+            print("no hub was running")
+        return
+    deadline = time.monotonic() + 20
+    while HubRecord.load(home) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if json:
+        render.print_json({"stopped": True, "pid": told["pid"]})
+    else:
+        print(f"the hub (pid {told['pid']}) stopped; runs go on without it")
+
+
+def hub_logs(lines: int, json: bool) -> None:
+    path = Home.from_env().hub_log
+    try:
+        found = path.read_text(errors="replace").splitlines()[-lines:]
+    except FileNotFoundError:
+        found = []
+    if json:
+        render.print_json(found)
+    else:
+        print("\n".join(found) if found else f"nothing in {path} yet")

@@ -1,0 +1,125 @@
+"""Bringing a snapshot to a store: only what is missing there, and only what the manifest says.
+
+Between capture and upload a file may change. What is read again is hashed again, so that is noticed; the file is then
+taken as it is now, and the snapshot that is returned says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Protocol
+
+from turnout.snapshot import secrets
+from turnout.snapshot.snapshot import Snapshot
+from turnout.snapshot.problems import Kind, Problems
+from turnout.snapshot.reading import KEPT_SIZE, Changing, read_stable
+from turnout.wire.manifest import Entry, file_mode
+
+_ROUNDS = 3
+_BLOCK = 1 << 20
+
+
+class Sink(Protocol):
+    """Where blobs go: a store, or the way to one."""
+
+    def missing(self, digests: Iterable[str]) -> list[str]: ...
+    def put_many(self, blobs: Iterable[tuple[str, bytes]]) -> None: ...
+    def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None: ...
+
+
+def deliver(snapshot: Snapshot, sink: Sink) -> Snapshot:
+    """Put everything of `snapshot` into `sink`, its manifest last, and return the snapshot as it was delivered.
+
+    Returning means that the sink has all of it. The result is another snapshot when files changed since the capture.
+    SnapshotRefused when one vanished, does not stand still, or has become something that must not be taken; what was
+    sent by then stays in the sink. What the sink raises passes through. May be repeated.
+    """
+    for _ in range(_ROUNDS):
+        delivery = _Delivery(snapshot)
+        delivery.send(sink)
+        if not delivery.changed:
+            if sink.missing([snapshot.digest]):
+                _put(sink, snapshot.digest, snapshot.manifest)
+            return snapshot
+        entries = tuple(delivery.changed.get(entry.path, entry) for entry in snapshot.entries)
+        snapshot = replace(snapshot, entries=entries)
+    problems = Problems()
+    for path in delivery.changed:
+        problems.add(path, "keeps changing while it is sent", Kind.CHANGING)
+    problems.raise_if_any(snapshot.root)
+    return snapshot
+
+
+class _Different(Exception):
+    """A file is no longer what the manifest says. Comes out of the chunks a sink is reading, so that it keeps none."""
+
+
+class _Delivery:
+    """One round: send what is missing; `changed` are the entries of files that were different by then."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._problems = Problems()
+        self.changed: dict[str, Entry] = {}
+
+    def send(self, sink: Sink) -> None:
+        one_of = {entry.digest: entry for entry in self._snapshot.entries if not entry.link}
+        absent = [one_of[digest] for digest in sink.missing(one_of)]
+        small = [entry for entry in absent if entry.size <= KEPT_SIZE]
+        if small:
+            sink.put_many(self._contents(small))
+        for entry in absent:
+            if entry.size > KEPT_SIZE:
+                try:
+                    sink.put_stream(entry.digest, self._chunks(entry))
+                except _Different:
+                    self._look_again(entry)
+        self._problems.raise_if_any(self._snapshot.root)
+
+    def _contents(self, entries: Iterable[Entry]) -> Iterator[tuple[str, bytes]]:
+        kept = self._snapshot.kept.by_digest
+        for entry in entries:
+            content = kept.get(entry.digest)
+            if content is None:
+                content = self._look_again(entry)
+            if content is not None:
+                now = self.changed.get(entry.path, entry)
+                yield now.digest, content
+
+    def _look_again(self, entry: Entry) -> bytes | None:
+        """Read a file once more and note when it is different; its content when that is all in memory."""
+        path, policy = entry.path, self._snapshot.policy
+        full = os.path.join(self._snapshot.root, path)
+        try:
+            digest, head, seen = read_stable(None, full, os.lstat(full))
+        except (Changing, OSError) as error:
+            reason = "keeps changing while it is read" if isinstance(error, Changing) else f"is gone ({error.strerror})"
+            self._problems.add(path, reason, Kind.CHANGING)
+            return None
+        if digest != entry.digest:
+            self.changed[path] = Entry(path, file_mode(seen.st_mode), seen.st_size, digest)
+            policy.refuse_size(path, seen.st_size, self._problems)
+            policy.refuse_secret(path, secrets.judge(path, head), self._problems)
+        return head if len(head) == seen.st_size <= KEPT_SIZE else None
+
+    def _chunks(self, entry: Entry) -> Iterator[bytes]:
+        found = hashlib.sha256()
+        try:
+            with open(os.path.join(self._snapshot.root, entry.path), "rb", buffering=0) as file:
+                while block := file.read(_BLOCK):
+                    found.update(block)
+                    yield block
+        except OSError as error:
+            raise _Different from error
+        if found.hexdigest() != entry.digest:
+            raise _Different
+
+
+def _put(sink: Sink, digest: str, content: bytes) -> None:
+    if len(content) > KEPT_SIZE:
+        sink.put_stream(digest, (content,))
+    else:
+        sink.put_many([(digest, content)])
