@@ -9,14 +9,13 @@ another one but execute itself anew and take over what runs (`record.examine`).
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from dataclasses import dataclass
 from typing import Any, Dict, List, Union
 
 from turnout.agent import launcher_process
-from turnout.agent.launcher_process import Messages, pack
+from turnout.agent.launcher_process import Message, Messages, encode, pack
 from turnout.agent.supervisor import Order
 from turnout.agent.tree import ProcessId
 
@@ -94,19 +93,19 @@ class Launcher:
 
     def define(self, job: int, env: Dict[str, str]) -> None:
         """The environment that the runs of `job` share. Again = replaced, for the starts that follow."""
-        self._send({"op": "env", "job": job, "env": env})
+        self._send("env", job, encode(env))
 
     def forget(self, job: int) -> None:
         """The environment of `job` is not needed any more. Idempotent."""
-        self._send({"op": "forget", "job": job})
+        self._send("forget", job)
 
     def start(self, order: Order) -> None:
         """Ask for a supervisor; `read` brings Started and, later, Ended; or Failed. The job must have been defined."""
-        self._send({"op": "start", **vars(order)})
+        self._send("start", order.key, tuple(order))
 
     def sweep(self) -> None:
         """Have all killed that supervisors of this launcher left behind when they were killed themselves."""
-        self._send({"op": "sweep"})
+        self._send("sweep")
 
     def flush(self) -> None:
         """Send what the line takes of the unsent. LauncherDied when nobody is there."""
@@ -129,7 +128,7 @@ class Launcher:
             raise LauncherDied(f"launcher {self.pid} is gone") from error
         if not received:
             raise LauncherDied(f"launcher {self.pid} is gone")
-        return [_answer(json.loads(body)) for body in self._incoming.feed(received)]
+        return [_answer(message) for message in self._incoming.feed(received)]
 
     def close(self) -> None:
         """Let the launcher go; runs go on. Idempotent."""
@@ -137,14 +136,13 @@ class Launcher:
             self._line.close()
             os.waitpid(self.pid, 0)
 
-    def _send(self, message: Dict[str, Any]) -> None:
+    def _send(self, *message: Any) -> None:
         self._unsent += pack(message)
         self.flush()
 
 
-def _answer(raw: Dict[str, Any]) -> Answer:
-    if "error" in raw:
-        return Failed(raw["key"], raw["error"])
-    if "pid" in raw:
-        return Started(raw["key"], ProcessId(raw["pid"], raw["start"]))
-    return Ended(raw["key"])
+def _answer(message: Message) -> Answer:
+    kind, key = message[:2]
+    if kind == "started":
+        return Started(key, ProcessId(message[2], message[3]))
+    return Ended(key) if kind == "ended" else Failed(key, message[2])

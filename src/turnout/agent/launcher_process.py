@@ -1,27 +1,29 @@
-"""The launcher: a process with one thread and little memory that hands orders to supervisors, and forks them.
+"""The launcher: a process with one thread and little memory that forks supervisors and gives them their orders.
 
-The line to the agent carries JSON objects, each behind its length. From the agent: ``env`` (the environment that the
-runs of a job share, sent once), ``forget`` (drop that), ``start`` (the fields of `Order`), ``sweep``. To the agent: for each start
-``{key, pid, start}`` and, when that supervisor is done, ``{key}``; or ``{key, error}``. The launcher ends when the
-agent's end closes. Supervisors do not: they belong to nobody, and go when their attempt is recorded.
+The line to the agent carries small tuples, each behind its length. From the agent: ``("env", job, environment)`` (what the runs
+of a job share, sent once), ``("forget", job)``, ``("start", key, order)``, ``("sweep",)``. To the agent: ``("started", key, pid, start
+time)`` and, when that supervisor is done, ``("ended", key)``; or ``("failed", key, error)``. The launcher ends when the agent's
+end closes. Supervisors do not: they belong to nobody, and go when their attempt is recorded.
 
-A fork is cheap, but the first touch of every page after it is not: for a short command it is half the work. So a
-supervisor that has ended its attempt is given the next one if there is one at once; each has one attempt at a time, whole.
+Pages are the price here. Whatever launcher or supervisor writes to after a fork is copied, and even reading an object
+writes to it (its reference count). Hence `marshal` and not `json`: both ends are the same interpreter, and a running
+supervisor takes 0.4 MB less. And hence supervisors are kept: one that has ended its attempt is given the next, which for a short
+command is a third of the work of a fork. Each still has one attempt at a time, and that attempt has no other.
 """
 
 from __future__ import annotations
 
+import fcntl
 import gc
-import json
 import marshal
 import os
+import resource
 import select
 import signal
-import socket
 import struct
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from turnout.agent import tree
 from turnout.agent.spawn import Environment
@@ -33,17 +35,19 @@ _READ = 1 << 16
 _IDLE_SECONDS = 5.0
 _ATTEMPTS_EACH = 500  # then a fresh one takes over, whatever small things may have piled up
 _SWEEP_SECONDS = 2.0
-_DONE = b"+"
+_ORDERS, _DONE = 3, 4  # a supervisor's ends of its two pipes
+
+Message = Tuple[Any, ...]
 
 
 class Messages:
-    """Cuts a byte stream into messages. One that is too long is passed over and comes out as an empty one."""
+    """Cuts a byte stream into messages. What is too long or makes no sense comes out as an empty one."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._skip = 0
 
-    def feed(self, received: bytes) -> Iterator[bytes]:
+    def feed(self, received: bytes) -> Iterator[Message]:
         self._buffer += received
         while True:
             dropped = min(self._skip, len(self._buffer))
@@ -55,25 +59,32 @@ class Messages:
             end = _LENGTH.size + length
             if length > MAX_MESSAGE:
                 self._skip = end
-                yield b""
+                yield ()
             elif len(self._buffer) < end:
                 return
             else:
                 body = bytes(self._buffer[_LENGTH.size : end])
                 del self._buffer[:end]
-                yield body
+                yield _unpack(body)
 
 
-def pack(message: Dict[str, Any]) -> bytes:
-    """One message for the line between agent and launcher."""
-    body = json.dumps(message, separators=(",", ":")).encode()
+def pack(message: Message) -> bytes:
+    """One message, as `Messages` reads it."""
+    body = marshal.dumps(message)
     return _LENGTH.pack(len(body)) + body
+
+
+def _unpack(body: bytes) -> Message:
+    try:
+        message = marshal.loads(body)
+    except (ValueError, TypeError, EOFError):
+        return ()
+    return message if isinstance(message, tuple) else ()
 
 
 def serve(line: int, keep: int) -> None:
     """The launcher's life, from the fork to the end of the agent."""
-    _detach(line)
-    launcher = _Launcher(line, keep)
+    launcher = _Launcher(_detach(line), keep)
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -83,7 +94,7 @@ def serve(line: int, keep: int) -> None:
         pass  # the agent is gone
 
 
-def _detach(line: int) -> None:
+def _detach(line: int) -> int:
     """Keep nothing of the agent's but the line: a lock or a pipe of its would live as long as the longest run."""
     os.setsid()
     os.chdir("/")
@@ -91,18 +102,22 @@ def _detach(line: int) -> None:
     if not tree.LINUX:
         signal.signal(signal.SIGCHLD, lambda *_: None)  # macOS drops what has no handler, blocked or not
     tree.become_subreaper()
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
+    line = fcntl.fcntl(line, fcntl.F_DUPFD_CLOEXEC, _DONE + 1)
     highest = max(map(int, os.listdir("/dev/fd")))
     os.closerange(3, line)
     os.closerange(line + 1, highest + 1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2, _ORDERS, _DONE):
+        os.dup2(null, fd, inheritable=fd <= 2)
+    return line
 
 
 @dataclass
 class _Supervisor:
     process: tree.ProcessId
-    key: Optional[str]
+    orders: int
+    """our end of the pipe that brings it its next order"""
+    key: Optional[str] = None
     """what it is doing; None = it waits"""
 
 
@@ -110,8 +125,10 @@ class _Launcher:
     def __init__(self, line: int, keep: int) -> None:
         self._line = line
         self._keep = keep
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._files[1], self._files[1]))  # there are two pipes to each
         self._environments: Dict[int, Environment] = {}
-        self._supervisors: Dict[int, _Supervisor] = {}  # by the descriptor of the line to each
+        self._supervisors: Dict[int, _Supervisor] = {}  # by our end of the pipe that tells when it is done
         self._idle: List[int] = []
         self._poll = select.poll()
         self._poll.register(line, select.POLLIN)
@@ -120,32 +137,28 @@ class _Launcher:
         """Obey until the agent's end closes; OSError when that happens in the middle of an answer."""
         incoming = Messages()
         while True:
-            ready = self._poll.poll(_IDLE_SECONDS * 1000 if self._idle else None)
+            ready = [fd for fd, _ in self._poll.poll(_IDLE_SECONDS * 1000 if self._idle else None)]
             if not ready:
                 self._dismiss(len(self._idle))
-            fds = {fd for fd, _ in ready}
-            for fd in fds & self._supervisors.keys():
-                if fd in self._supervisors:  # else dismissed just now
+            for fd in ready:
+                if fd in self._supervisors:
                     self._hear(fd)
-            if self._line in fds:  # after them, since what it asks for may open a descriptor of a number closed before
+            if self._line in ready:  # last, since what it asks for may open descriptors of numbers just closed
                 received = os.read(self._line, _READ)
                 if not received:
                     return
-                for body in incoming.feed(received):
-                    self._answer(self._obey(body))
+                for message in incoming.feed(received):
+                    self._obey(message)
             self._reap()
 
-    def _answer(self, answer: Optional[Dict[str, Any]]) -> None:
-        raw = pack(answer) if answer else b""
+    def _tell(self, *message: Any) -> None:
+        raw = pack(message)
         while raw:
             raw = raw[os.write(self._line, raw) :]
 
     def _hear(self, fd: int) -> None:
         """A supervisor is done, or gone."""
-        try:
-            done = os.read(fd, 1) == _DONE
-        except OSError:
-            done = False
+        done = os.read(fd, 1)
         supervisor = self._supervisors[fd]
         key, supervisor.key = supervisor.key, None
         if done:
@@ -154,7 +167,7 @@ class _Launcher:
         else:
             self._drop(fd)
         if key is not None:
-            self._answer({"key": key})
+            self._tell("ended", key)
 
     def _dismiss(self, count: int) -> None:
         for _ in range(count):
@@ -164,82 +177,86 @@ class _Launcher:
         """Hang up; a supervisor that waits takes that as its end."""
         self._poll.unregister(fd)
         os.close(fd)
-        del self._supervisors[fd]
+        os.close(self._supervisors.pop(fd).orders)
         if fd in self._idle:
             self._idle.remove(fd)
 
-    def _obey(self, body: bytes) -> Optional[Dict[str, Any]]:
-        """Do as the message says; returns the answer, if one is due. A bad message is answered, never raised."""
-        key = ""
-        try:
-            message = json.loads(body)
-            key = str(message.get("key", ""))
-            operation = message.pop("op")
-            if operation == "start":
-                return self._start(Order(**message))
-            if operation == "env":
-                self._environments[message["job"]] = _encode(message["env"])
-            elif operation == "forget":
-                self._environments.pop(message["job"], None)
-            elif operation == "sweep":
-                self._sweep()
+    def _obey(self, message: Message) -> None:
+        """Do as the message says. A bad one, and a process that cannot be had, are answered and never raised."""
+        operation = message[0] if message else None
+        if operation == "start" and len(message) == 3:
+            key, fields = message[1:]
+            try:
+                process = self._start(key, Order._make(fields))
+            except OSError as error:
+                self._tell("failed", key, f"no supervisor could be made: {error.strerror}")
+            except (ValueError, TypeError) as error:
+                self._tell("failed", key, f"bad order: {error}")
             else:
-                return {"key": key, "error": f"unknown operation {operation!r}"}
-        except OSError as error:
-            return {"key": key, "error": f"no supervisor could be made: {error.strerror}"}
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            return {"key": key, "error": f"bad message: {error!r}"}
-        return None
+                self._tell("started", key, process.pid, process.start)
+        elif operation == "env" and len(message) == 3:
+            self._environments[message[1]] = message[2]
+        elif operation == "forget" and len(message) == 2:
+            self._environments.pop(message[1], None)
+        elif operation == "sweep":
+            self._sweep()
+        else:
+            self._tell("failed", "", f"bad message: {message!r:.200}")
 
-    def _start(self, order: Order) -> Dict[str, Any]:
+    def _start(self, key: str, order: Order) -> tree.ProcessId:
         if order.job not in self._environments:
-            return {"key": order.key, "error": f"the environment of job {order.job} is not known"}
+            raise ValueError(f"the environment of job {order.job} is not known")
         if not order.argv or not os.path.isabs(order.dir):
-            return {"key": order.key, "error": "an order needs a command and an absolute directory"}
-        env = {**self._environments[order.job], **_encode(order.env)}
-        fd = self._hand_over(order, env)
-        if fd is None:
-            fd = self._fork(order, env)
+            raise ValueError("it needs a command and an absolute directory")
+        env = {**self._environments[order.job], **encode(order.env)}
+        fd = self._hand_over(order, env) or self._fork(order, env)
         supervisor = self._supervisors[fd]
-        supervisor.key = order.key
-        return {"key": order.key, **vars(supervisor.process)}
+        supervisor.key = key
+        return supervisor.process
 
     def _hand_over(self, order: Order, env: Environment) -> Optional[int]:
-        """Give the order to a supervisor that waits; its line, or None when none took it."""
-        if not self._idle:
-            return None
-        body = marshal.dumps((vars(order), env))
-        raw = _LENGTH.pack(len(body)) + body
+        """Give the order to a supervisor that waits; None when none took it."""
+        raw = pack((tuple(order), env)) if self._idle else b""
         while self._idle:
             fd = self._idle.pop()
+            supervisor = self._supervisors[fd]
             try:
-                if os.write(fd, raw) == len(raw):
+                if os.write(supervisor.orders, raw) == len(raw):
                     return fd
             except OSError:
                 pass
-            # Dead, stopped, or too much for the line at once. Half an order must never be completed by the next one.
-            tree.signal_process(self._supervisors[fd].process, signal.SIGKILL)
+            # It is dead or stopped, or this is too much at once. Half an order must never be completed by another one.
+            tree.signal_process(supervisor.process, signal.SIGKILL)
             self._drop(fd)
         return None
 
     def _fork(self, order: Order, env: Environment) -> int:
-        """A new supervisor with this order; its line. OSError when there is no room for a process."""
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
+        """A new supervisor, with this order. OSError when there is no room for a process."""
+        orders, our_orders = os.pipe()
+        our_done, done = os.pipe()
+        try:
             pid = os.fork()
             if pid == 0:
                 try:
-                    # All that the launcher has open goes, above all the lines to other supervisors.
-                    os.dup2(theirs.fileno(), 3, inheritable=False)
-                    os.closerange(4, max([self._line, ours.fileno(), theirs.fileno(), *self._supervisors]) + 1)
-                    _attend(3, order, env)
+                    os.dup2(orders, _ORDERS, inheritable=False)
+                    os.dup2(done, _DONE, inheritable=False)
+                    # All that the launcher has open goes, above all its ends of the pipes to others.
+                    os.closerange(_DONE + 1, max(self._line, our_done, done, *self._supervisors) + 1)
+                    resource.setrlimit(resource.RLIMIT_NOFILE, self._files)
+                    _attend(order, env)
                 finally:
                     os._exit(0)
-            fd = ours.detach()
-        os.set_blocking(fd, False)
-        self._supervisors[fd] = _Supervisor(tree.ProcessId(pid, tree.start_time(pid) or 0), None)
-        self._poll.register(fd, select.POLLIN)
-        return fd
+        except OSError:
+            os.close(our_orders)
+            os.close(our_done)
+            raise
+        finally:
+            os.close(orders)
+            os.close(done)
+        os.set_blocking(our_orders, False)
+        self._supervisors[our_done] = _Supervisor(tree.ProcessId(pid, tree.start_time(pid) or 0), our_orders)
+        self._poll.register(our_done, select.POLLIN)
+        return our_done
 
     def _reap(self) -> None:
         try:
@@ -257,39 +274,24 @@ class _Launcher:
             time.sleep(0.01)
 
 
-def _attend(line: int, order: Order, env: Environment) -> None:
-    """A supervisor's life: this attempt, then those that come by the line, until nobody is at its other end."""
+def _attend(order: Order, env: Environment) -> None:
+    """A supervisor's life: this attempt, then those that come by the pipe, until nobody is at its other end."""
     os.setsid()
     tree.become_subreaper()
+    incoming = Messages()
     left = _ATTEMPTS_EACH
     while supervise(order, env) and left:
         left -= 1
-        os.write(line, _DONE)
-        received = _receive(line)
-        if received is None:
-            return
-        order, env = received
+        os.write(_DONE, b"+")
+        following: Optional[Message] = None
+        while following is None:
+            received = os.read(_ORDERS, _READ)
+            if not received:
+                return
+            following = next(incoming.feed(received), None)
+        order, env = Order._make(following[0]), following[1]
 
 
-def _receive(line: int) -> Optional[Tuple[Order, Environment]]:
-    head = _read_exactly(line, _LENGTH.size)
-    body = _read_exactly(line, _LENGTH.unpack(head)[0]) if head else b""
-    if not body:
-        return None
-    fields, env = marshal.loads(body)
-    return Order(**fields), env
-
-
-def _read_exactly(fd: int, size: int) -> bytes:
-    """So many bytes, or none when the other end closed before."""
-    whole = b""
-    while len(whole) < size:
-        part = os.read(fd, size - len(whole))
-        if not part:
-            return b""
-        whole += part
-    return whole
-
-
-def _encode(env: Dict[str, str]) -> Environment:
+def encode(env: Mapping[str, str]) -> Environment:
+    """An environment as the kernel takes it."""
     return {os.fsencode(name): os.fsencode(value) for name, value in env.items()}

@@ -22,8 +22,7 @@ import signal
 import time
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Callable, Dict, List, NamedTuple, Optional
+from typing import Callable, List, Mapping, NamedTuple, Optional
 
 from turnout.agent import record, tree
 from turnout.agent.limits import NoLimit, limit_memory
@@ -48,8 +47,7 @@ _MESSAGES = {
 }
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(NamedTuple):
     """What to run. `dir` is the attempt's directory (absolute), `env` what it has beside the environment of `job`.
 
     `seconds` limits its time and `memory` its bytes, None = no limit. `grace` is how long the tree has between SIGTERM and
@@ -60,7 +58,7 @@ class Order:
     dir: str
     argv: List[str]
     job: int
-    env: Dict[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = {}
     seconds: Optional[float] = None
     grace: float = 10.0
     memory: Optional[int] = None

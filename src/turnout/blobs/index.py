@@ -13,7 +13,7 @@ import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import accumulate
 from typing import NamedTuple
@@ -55,10 +55,16 @@ class Index:
         place = self.fresh.get(digest)
         return place if place is not None or digest in self._gone else self._in_table(digest)
 
-    def add(self, digest: bytes, place: Place) -> None:
-        """Set the place of a digest; the latest one counts."""
-        self.drop(digest)
-        self.fresh[digest] = place
+    def absent(self, digests: Iterable[bytes]) -> set[bytes]:
+        """Those that `find` would not find."""
+        new = {digest for digest in digests if digest not in self.fresh}
+        return {d for d in new if d in self._gone or self._in_table(d) is None} if self._count else new
+
+    def update(self, places: Mapping[bytes, Place]) -> None:
+        """Set the places of digests; the latest one counts."""
+        if self._count:
+            self._gone.update(digest for digest in places if self._in_table(digest) is not None)
+        self.fresh.update(places)
 
     def drop(self, digest: bytes) -> None:
         """Forget a digest, known or not."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from turnout.blobs.index import Place
@@ -31,27 +31,19 @@ class Packs:
                 self.lengths[int(stem)] = os.stat(os.path.join(directory, name)).st_size
         self._sealed: set[int] = set()
 
-    def append(self, blobs: Sequence[tuple[bytes, bytes]]) -> list[Place]:
-        """Write (header, content) pairs and make them durable. OSError: none of them is there."""
+    def append(self, blobs: Mapping[bytes, bytes]) -> dict[bytes, Place]:
+        """Write contents by digest, make them durable, and say where they lie. OSError: none of them is there."""
         number = self._active()
-        fd = os.open(self._path(number), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        start = self.lengths.get(number, 0)
-        try:
-            if number not in self.lengths:
-                sync_directory(self._directory)
-            os.lseek(fd, start, os.SEEK_SET)
-            end = start + _write_all(fd, [part for blob in blobs for part in blob])
-            os.fsync(fd)
-        except OSError:
-            # What a failed write or sync left behind is unknown: cut it off, and never append behind it.
-            self._sealed.add(number)
-            with suppress(OSError):
-                os.ftruncate(fd, start)
-            raise
-        finally:
-            os.close(fd)
-        self.lengths[number] = end
-        return list(_places(number, start, blobs))
+        start = at = self.lengths.get(number, 0)
+        parts: list[bytes] = []
+        places: dict[bytes, Place] = {}
+        for digest, content in blobs.items():
+            parts += (pack.raw_header(digest, len(content)), content)
+            places[digest] = Place(number, at + pack.HEADER.size, len(content))
+            at += pack.HEADER.size + len(content)
+        self._write(number, start, parts)
+        self.lengths[number] = at
+        return places
 
     def read(self, place: Place) -> bytes:
         """The bytes there, unchecked; b"" when the pack has been removed meanwhile."""
@@ -95,6 +87,23 @@ class Packs:
             os.unlink(self._path(number))
             del self.lengths[number]
 
+    def _write(self, number: int, start: int, parts: list[bytes]) -> None:
+        fd = os.open(self._path(number), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            if number not in self.lengths:
+                sync_directory(self._directory)
+            os.lseek(fd, start, os.SEEK_SET)
+            _write_all(fd, parts)
+            os.fsync(fd)
+        except OSError:
+            # What a failed write or sync left behind is unknown: cut it off, and never append behind it.
+            self._sealed.add(number)
+            with suppress(OSError):
+                os.ftruncate(fd, start)
+            raise
+        finally:
+            os.close(fd)
+
     def _active(self) -> int:
         last = max([*self.lengths, *self._sealed], default=0)
         full = last in self._sealed or self.lengths.get(last, PACK_BYTES) >= PACK_BYTES
@@ -125,24 +134,12 @@ def _blob_at(content: mmap.mmap, at: int) -> tuple[bytes, int] | None:
     return (digest, size) if sound else None
 
 
-def _places(number: int, start: int, blobs: Sequence[tuple[bytes, bytes]]) -> Iterator[Place]:
-    for header, content in blobs:
-        yield Place(number, start + len(header), len(content))
-        start += len(header) + len(content)
-
-
-def _write_all(fd: int, parts: list[bytes]) -> int:
-    """Write the parts one behind the other; the number of bytes."""
-    total = 0
+def _write_all(fd: int, parts: list[bytes]) -> None:
+    """Write the parts one behind the other."""
     for first in range(0, len(parts), _IOV):
         some = parts[first : first + _IOV]
-        wanted = sum(map(len, some))
         done = os.writev(fd, some)
-        total += done
-        if done < wanted:
+        if done < sum(map(len, some)):
             rest = memoryview(b"".join(some))[done:]
             while rest:
-                done = os.write(fd, rest)
-                total += done
-                rest = rest[done:]
-    return total
+                rest = rest[os.write(fd, rest) :]

@@ -16,7 +16,7 @@ from turnout.blobs.index import Index, Place
 from turnout.blobs.packs import Packs
 from turnout.wire import pack
 
-_UNSAVED = 20_000  # new blobs after which the index is saved: bounds what an opening after a crash must read
+_UNSAVED = 50_000  # new blobs after which the index is saved: bounds what an opening after a crash must read
 
 
 class SmallBlobs:
@@ -40,7 +40,7 @@ class SmallBlobs:
     def absent(self, digests: Iterable[bytes]) -> Set[bytes]:
         """Those that are not here."""
         with self._looking:
-            return {digest for digest in digests if self._index.find(digest) is None}
+            return self._index.absent(digests)
 
     def size(self, digest: bytes) -> int | None:
         place = self._find(digest)
@@ -111,11 +111,9 @@ class SmallBlobs:
             return self._index.find(digest)
 
     def _append(self, blobs: Mapping[bytes, bytes]) -> None:
-        frames = [(pack.header(digest.hex(), len(content)), content) for digest, content in blobs.items()]
-        places = self._packs.append(frames)
+        places = self._packs.append(blobs)
         with self._looking:
-            for digest, place in zip(blobs, places, strict=True):
-                self._index.add(digest, place)
+            self._index.update(places)
 
     def _move(self, digests: Iterable[bytes]) -> None:
         moving: dict[bytes, bytes] = {}
@@ -142,5 +140,5 @@ class SmallBlobs:
             for digest, place in self._packs.scan(number, end):
                 end = place.offset + place.size
                 if self._index.find(digest) is None:
-                    self._index.add(digest, place)
+                    self._index.update({digest: place})
             self._packs.cut(number, end)

@@ -54,23 +54,26 @@ class BlobStore:
             absent = self._small.absent(wanted.values())
             return [digest for digest, raw in wanted.items() if raw in absent and digest not in self._large.sizes]
 
-    def put_many(self, blobs: Iterable[tuple[str, bytes]]) -> None:
-        batch: dict[str, bytes] = {}
+    def put_many(self, blobs: Iterable[tuple[str, bytes]], *, verified: bool = False) -> None:
+        """As `Blobs.put_many`; `verified` says that each content was checked already (as `wire.pack.read` does)."""
+        batch: dict[bytes, bytes] = {}
         size = 0
         try:
             for digest, content in blobs:
-                if hashlib.sha256(content).hexdigest() != digest:
+                raw = faults.raw(digest) if verified else hashlib.sha256(content).digest()
+                if raw.hex() != digest:
                     raise faults.mismatch(digest)
                 if len(content) > SMALL:
                     self._put_large(digest, (content,))
                     continue
-                batch[digest] = content
+                batch[raw] = content
                 size += len(content)
                 if size >= _BATCH:
                     full, batch, size = batch, {}, 0
                     self._put_small(full)
         finally:
-            self._put_small(batch)
+            if batch:
+                self._put_small(batch)
 
     def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
         """As `Blobs.put_stream`; a blob that is there already leaves the rest of `chunks` unread."""
@@ -142,8 +145,11 @@ class BlobStore:
             return False
         return True
 
-    def _put_small(self, batch: dict[str, bytes]) -> None:
-        new = {bytes.fromhex(digest): batch[digest] for digest in self.missing(batch)} if batch else {}
+    def _put_small(self, batch: dict[bytes, bytes]) -> None:
+        with self._wanting, faults.writing():
+            self._marks.release(digest.hex() for digest in batch)
+            absent = self._small.absent(batch)
+        new = {digest: content for digest, content in batch.items() if digest in absent}
         if new:
             self._check_quota(sum(map(len, new.values())))
             with faults.writing():

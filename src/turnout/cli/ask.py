@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def seconds(text: str) -> float:
     return float(days * 86400 + whole)
 
 
-def pairs(texts: list[str], option: str) -> dict[str, str]:
+def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     """``["a=1", "b=2"]`` of --tag or --env; a bare --env NAME takes the value of this environment."""
     check = check_tag_key if option == "--tag" else check_env_key
     found: dict[str, str] = {}

@@ -53,7 +53,7 @@ def hub_start(listen: str | None, json: bool) -> None:
         print(f"the hub runs, pid {told['pid']}" + (f", also on http://{told['tcp']}" if told["tcp"] else ""))
 
 
-def hub_status(json: bool) -> int:
+def hub_status(json: bool) -> None:
     home = Home.from_env()
     try:
         told = Client(start=False).hub()
@@ -62,18 +62,17 @@ def hub_status(json: bool) -> int:
             render.print_json({"running": False, "home": str(home.root), "pid": None, "version": None})
         else:
             print(f"no hub is running for {home.root}; the next command starts one")
-        return 0
+        return
     told = {"running": True, **told}
     if json:
         render.print_json(told)
-        return 0
+        return
     print(f"hub       pid {told['pid']}, version {told['version']}, up {render.span(told['uptime'])}")
     print(f"home      {told['home']}")
     print(f"targets   {', '.join(told['targets'])}")
     for agent in told["agents"]:
         print(f"agent     {agent['id']} on {agent['node']} ({agent['target']}), pid {agent['pid']}")
     print(f"runs      {told['live_runs']} not over")
-    return 0
 
 
 def hub_stop(json: bool) -> None:

@@ -25,13 +25,13 @@ _NOT_INHERITED = ("TURNOUT_RUN_", "TURNOUT_ATTEMPT", "TURNOUT_SPOOL", "TURNOUT_P
 class Asked:
     """The options of ``turnout run`` as they were typed."""
 
-    command: list[str]
+    command: tuple[str, ...]
     target: str | None
     experiment: str | None
     workspace: str | None
     name: str | None
-    tags: list[str]
-    env: list[str]
+    tags: tuple[str, ...]
+    env: tuple[str, ...]
     cpus: int | None
     memory: str | None
     gpus: int | None
@@ -43,7 +43,7 @@ class Asked:
     multi: Path | None
     concurrent: int | None
     no_snapshot: bool
-    allow_secrets: list[str]
+    allow_secrets: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def _spec(asked: Asked, settings: configuration.Config, cwd: Path) -> JobSpec:
     for what, label in (("experiment", asked.experiment), ("workspace", asked.workspace), ("target", asked.target), ("run name", asked.name)):
         if label is not None:
             check_label(label, what)
-    what = ask.understand(asked.command, asked.multi, cwd)
+    what = ask.understand(list(asked.command), asked.multi, cwd)
     return JobSpec(
         kind=what.kind, display=what.display, runs=what.runs, script=what.script, script_path=what.script_path,
         repeat=asked.runs, target=asked.target or general.target, experiment=asked.experiment or general.experiment,

@@ -58,8 +58,9 @@ class Dispatch:
 
         return _then(self._store.submit(work), answer)
 
-    def recover(self, agent: Agent, max_runs: int) -> Session:
+    def recover(self, agent: Agent) -> Session:
         """Takes up with an agent that the store says is alive, after a start of the hub: a full lease, and we listen."""
+        max_runs = self._max_runs(agent.target, agent.cpus or 1)
 
         def work(tx: Tx) -> tuple[dict[Attempt, str | None], list[Grant]]:
             return current_attempts(tx, agent.id), grants_of(tx, agent.id, max_runs)

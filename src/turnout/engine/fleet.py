@@ -82,7 +82,7 @@ class Fleet:
             if agent.handle is None:
                 self.store.write(lambda tx, a=agent.id, h=handle: agents.set_handle(tx, a, h))  # type: ignore[misc]
             self._known[agent.id] = _with_handle(agent, handle)
-            self.dispatch.recover(agent, target.max_runs or 1)
+            self.dispatch.recover(agent)
 
     def tend(self, now: float) -> None:
         """One round: give up the lost, look after the dead, start what is needed."""
@@ -216,5 +216,5 @@ class Fleet:
 def _with_handle(agent: Agent, handle: str) -> Agent:
     return Agent(
         id=agent.id, target=agent.target, node=agent.node, directory=agent.directory,
-        launch_token=agent.launch_token, handle=handle, state=agent.state, created=agent.created,
+        launch_token=agent.launch_token, handle=handle, state=agent.state, created=agent.created, cpus=agent.cpus,
     )  # fmt: skip

@@ -2,9 +2,9 @@
 
 Runs in the client, in the user's directory; reads it and never writes to it."""
 
-from turnout.snapshot.snapshot import Snapshot, capture
 from turnout.snapshot.delivery import Sink, deliver
 from turnout.snapshot.git import git_state
 from turnout.snapshot.policy import Limits
+from turnout.snapshot.snapshot import Snapshot, capture
 
 __all__ = ["Limits", "Sink", "Snapshot", "capture", "deliver", "git_state"]

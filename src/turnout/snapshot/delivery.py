@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from turnout.snapshot import secrets
-from turnout.snapshot.snapshot import Snapshot
 from turnout.snapshot.problems import Kind, Problems
 from turnout.snapshot.reading import KEPT_SIZE, Changing, read_stable
+from turnout.snapshot.snapshot import Snapshot
 from turnout.wire.manifest import Entry, file_mode
 
 _ROUNDS = 3

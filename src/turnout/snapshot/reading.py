@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from turnout.snapshot import secrets
 from turnout.snapshot.cache import RACY_NS, Known
 from turnout.snapshot.problems import Kind, Problems
-from turnout.snapshot.walk import Tree, identity
+from turnout.snapshot.walk import Tree, is_same
 from turnout.wire.manifest import file_mode
 
 KEPT_SIZE = 64 << 10
@@ -34,7 +35,7 @@ class Kept:
     left: int = KEPT_TOTAL
 
     def offer(self, digest: str, content: bytes) -> None:
-        if len(content) <= KEPT_SIZE and self.left >= len(content) and digest not in self.by_digest:
+        if self.left >= len(content) and digest not in self.by_digest:
             self.by_digest[digest] = content
             self.left -= len(content)
 
@@ -64,17 +65,19 @@ def read_pending(tree: Tree, problems: Problems, kept: Kept, *, now_ns: int) -> 
 def read_known(fd: int, path: str, name: str, seen: os.stat_result, now_ns: int, kept: Kept) -> Known:
     """One file as a Known; Changing or OSError."""
     digest, head, seen = read_stable(fd, name, seen)
-    if len(head) == seen.st_size:
+    size, ctime, mtime = seen.st_size, seen.st_ctime_ns, seen.st_mtime_ns
+    if size <= KEPT_SIZE:
         kept.offer(digest, head)
-    racy = seen.st_ctime_ns > now_ns - RACY_NS or abs(now_ns - seen.st_mtime_ns) < RACY_NS
-    return (
-        seen.st_size, -1 if racy else seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino, file_mode(seen.st_mode), digest,
-        secrets.judge(path, head),
-    )  # fmt: skip
+    if ctime > now_ns - RACY_NS or abs(now_ns - mtime) < RACY_NS:
+        mtime = -1
+    return size, mtime, ctime, seen.st_ino, file_mode(seen.st_mode), digest, secrets.judge(path, head)
 
 
 def read_stable(fd: int | None, name: str, seen: os.stat_result) -> tuple[str, bytes, os.stat_result]:
-    """The digest, the content or its beginning, and the stat of one state of a file; Changing or OSError."""
+    """The digest, the content or its beginning, and the stat of one state of a file; Changing or OSError.
+
+    `seen` is what its lstat said just now: while that still holds after the reading, nothing happened in between.
+    """
     for _ in range(_TRIES):
         file = os.open(name, _FILE, dir_fd=fd)
         try:
@@ -86,8 +89,10 @@ def read_stable(fd: int | None, name: str, seen: os.stat_result) -> tuple[str, b
             now = os.fstat(file)
         finally:
             os.close(file)
-        if size == seen.st_size and identity(now) == identity(seen) and stat.S_ISREG(now.st_mode):
+        if size == seen.st_size and is_same(now, seen):
             return digest, head, now
+        if not stat.S_ISREG(now.st_mode):
+            raise OSError(errno.EINVAL, "no longer a regular file")
         seen = now
     raise Changing(name)
 

@@ -178,9 +178,14 @@ class _Walker:
             raise TooMany
 
 
-def identity(seen: os.stat_result) -> tuple[int, int, int, int]:
-    """What stays the same as long as a file does."""
-    return seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino
+def is_same(now: os.stat_result, before: os.stat_result) -> bool:
+    """Whether a file is still what it was: size, times and inode. No write goes by without a new ctime."""
+    return (
+        now.st_ctime_ns == before.st_ctime_ns
+        and now.st_mtime_ns == before.st_mtime_ns
+        and now.st_size == before.st_size
+        and now.st_ino == before.st_ino
+    )
 
 
 def _take_known(items: list[Item], known: Folder, folder: Folder) -> list[Item]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -28,6 +29,8 @@ class Agent:
     handle: str | None
     state: AgentState
     created: float
+    cpus: int | None = None
+    """what the agent said of its node when it began"""
 
 
 def hash_token(token: str) -> str:
@@ -80,8 +83,9 @@ def find_by_token(connection: sa.Connection, token: str) -> Agent | None:
 
 def _to_agent(row: sa.Row[tuple[object, ...]]) -> Agent:
     values = row._mapping
+    facts = json.loads(values["facts"] or "{}")
     return Agent(
         id=values["id"], target=values["target"], node=values["node"], directory=values["directory"],
         launch_token=values["launch_token"], handle=values["handle"], state=AgentState(values["state"]),
-        created=values["created"],
+        created=values["created"], cpus=facts.get("cpus"),
     )  # fmt: skip

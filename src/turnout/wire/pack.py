@@ -22,7 +22,12 @@ class BadPack(ValueError):
 
 def header(digest: str, size: int) -> bytes:
     """What goes before the content of a blob."""
-    body = _BODY.pack(size, bytes.fromhex(digest))
+    return raw_header(bytes.fromhex(digest), size)
+
+
+def raw_header(digest: bytes, size: int) -> bytes:
+    """The same for a digest of 32 bytes."""
+    body = _BODY.pack(size, digest)
     return MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
 
 
