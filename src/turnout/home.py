@@ -99,7 +99,7 @@ class Home:
         """Where the database lies: in the state directory, or on this host's own disk when that is on a network."""
         if file_system(self.root) not in _NETWORK_FS:
             return self.root
-        parent = Path("/var/tmp") / f"turnout-{os.getuid()}"  # noqa: S108 - survives a reboot, and is checked to be ours
+        parent = Path("/var/tmp") / f"turnout-{os.getuid()}"
         return private_dir(private_dir(parent) / self.key)
 
     def on_network(self) -> bool:

@@ -101,7 +101,7 @@ class Launcher:
 
     def start(self, order: Order) -> None:
         """Ask for a supervisor; `read` brings Started and, later, Ended; or Failed. The job must have been defined."""
-        self._send("start", order.key, tuple(order))
+        self._send("start", tuple(order._replace(env={})), encode(order.env))
 
     def sweep(self) -> None:
         """Have all killed that supervisors of this launcher left behind when they were killed themselves."""

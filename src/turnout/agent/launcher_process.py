@@ -1,7 +1,7 @@
 """The launcher: a process with one thread and little memory that forks supervisors and gives them their orders.
 
 The line to the agent carries small tuples, each behind its length. From the agent: ``("env", job, environment)`` (what the runs
-of a job share, sent once), ``("forget", job)``, ``("start", key, order)``, ``("sweep",)``. To the agent: ``("started", key, pid, start
+of a job share, sent once), ``("forget", job)``, ``("start", order, environment)``, ``("sweep",)``. To the agent: ``("started", key, pid, start
 time)`` and, when that supervisor is done, ``("ended", key)``; or ``("failed", key, error)``. The launcher ends when the agent's
 end closes. Supervisors do not: they belong to nobody, and go when their attempt is recorded.
 
@@ -22,6 +22,7 @@ import select
 import signal
 import struct
 import time
+import traceback
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -38,6 +39,7 @@ _SWEEP_SECONDS = 2.0
 _ORDERS, _DONE = 3, 4  # a supervisor's ends of its two pipes
 
 Message = Tuple[Any, ...]
+_OPERATIONS = {"env": "_define", "forget": "_forget", "start": "_start", "sweep": "_sweep"}
 
 
 class Messages:
@@ -90,8 +92,10 @@ def serve(line: int, keep: int) -> None:
     gc.disable()
     try:
         launcher.serve()
-    except OSError:
+    except (BrokenPipeError, ConnectionResetError):
         pass  # the agent is gone
+    except Exception:
+        launcher.tell("failed", "", traceback.format_exc())
 
 
 def _detach(line: int) -> int:
@@ -107,7 +111,7 @@ def _detach(line: int) -> int:
     os.closerange(3, line)
     os.closerange(line + 1, highest + 1)
     null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2, _ORDERS, _DONE):
+    for fd in {0, 1, 2, _ORDERS, _DONE} - {null}:
         os.dup2(null, fd, inheritable=fd <= 2)
     return line
 
@@ -151,7 +155,8 @@ class _Launcher:
                     self._obey(message)
             self._reap()
 
-    def _tell(self, *message: Any) -> None:
+    def tell(self, *message: Any) -> None:
+        """To the agent. OSError when it is gone."""
         raw = pack(message)
         while raw:
             raw = raw[os.write(self._line, raw) :]
@@ -167,7 +172,7 @@ class _Launcher:
         else:
             self._drop(fd)
         if key is not None:
-            self._tell("ended", key)
+            self.tell("ended", key)
 
     def _dismiss(self, count: int) -> None:
         for _ in range(count):
@@ -182,37 +187,33 @@ class _Launcher:
             self._idle.remove(fd)
 
     def _obey(self, message: Message) -> None:
-        """Do as the message says. A bad one, and a process that cannot be had, are answered and never raised."""
-        operation = message[0] if message else None
-        if operation == "start" and len(message) == 3:
-            key, fields = message[1:]
-            try:
-                process = self._start(key, Order._make(fields))
-            except OSError as error:
-                self._tell("failed", key, f"no supervisor could be made: {error.strerror}")
-            except (ValueError, TypeError) as error:
-                self._tell("failed", key, f"bad order: {error}")
-            else:
-                self._tell("started", key, process.pid, process.start)
-        elif operation == "env" and len(message) == 3:
-            self._environments[message[1]] = message[2]
-        elif operation == "forget" and len(message) == 2:
-            self._environments.pop(message[1], None)
-        elif operation == "sweep":
-            self._sweep()
-        else:
-            self._tell("failed", "", f"bad message: {message!r:.200}")
+        """Do as the message says. One that makes no sense is answered, never raised."""
+        try:
+            getattr(self, _OPERATIONS[message[0]])(*message[1:])
+        except (LookupError, TypeError, ValueError) as error:
+            self.tell("failed", "", f"bad message: {error!r}")
 
-    def _start(self, key: str, order: Order) -> tree.ProcessId:
-        if order.job not in self._environments:
-            raise ValueError(f"the environment of job {order.job} is not known")
-        if not order.argv or not os.path.isabs(order.dir):
-            raise ValueError("it needs a command and an absolute directory")
-        env = {**self._environments[order.job], **encode(order.env)}
-        fd = self._hand_over(order, env) or self._fork(order, env)
-        supervisor = self._supervisors[fd]
-        supervisor.key = key
-        return supervisor.process
+    def _define(self, job: int, env: Environment) -> None:
+        self._environments[job] = env
+
+    def _forget(self, job: int) -> None:
+        self._environments.pop(job, None)
+
+    def _start(self, fields: Message, own: Environment) -> None:
+        key = str(fields[0])
+        try:
+            order = Order._make(fields)
+            env = self._environments[order.job].copy()
+            env.update(own)
+            fd = self._hand_over(order, env) or self._fork(order, env)
+        except KeyError:
+            self.tell("failed", key, "the environment of its job is not known")
+        except OSError as error:
+            self.tell("failed", key, f"no supervisor could be made: {error.strerror}")
+        else:
+            supervisor = self._supervisors[fd]
+            supervisor.key = key
+            self.tell("started", key, supervisor.process.pid, supervisor.process.start)
 
     def _hand_over(self, order: Order, env: Environment) -> Optional[int]:
         """Give the order to a supervisor that waits; None when none took it."""

@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple, Union
 
 from turnout.agent import probe, record, sdk, tree
 from turnout.agent.after import capture_after, open_after
-from turnout.agent.attempt import OUTPUT, Attempt, Phase
+from turnout.agent.attempt import Attempt, Phase
 from turnout.agent.hub import HubLine, Refused
 from turnout.agent.launcher import Failed, Launcher, LauncherDied, Started
 from turnout.agent.stage import RunDir, fill, script_path

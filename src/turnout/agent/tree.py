@@ -102,7 +102,7 @@ def _stat_fields(pid: int) -> Optional[List[bytes]]:
         raw = read_whole(f"/proc/{pid}/stat")
     except OSError:
         return None
-    return raw[raw.rindex(b")") + 2 :].split()
+    return raw[raw.rindex(b")") + 2 :].split(None, 22)
 
 
 def read_whole(path: str) -> bytes:

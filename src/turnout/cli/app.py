@@ -46,7 +46,9 @@ def _filters(function: F) -> F:
 
 
 def _limit(function: F) -> F:
-    return click.option("--limit", "-n", default=50, show_default=True, type=click.IntRange(min=1), help="At most so many.")(function)
+    return click.option(
+        "--limit", "-n", default=50, show_default=True, type=click.IntRange(min=1), help="At most so many."
+    )(function)
 
 
 @click.group(context_settings=_SETTINGS)
@@ -67,8 +69,12 @@ def app() -> None:
 @click.option("--memory", metavar="SIZE", help="Memory one run may use: 500M, 4G.")
 @click.option("--gpus", type=int, help="GPUs one run needs.")
 @click.option("--time", metavar="TIME", help="Time limit: 90s, 15m, 2h, 1:30:00.")
-@click.option("--grace", type=float, default=10.0, show_default=True, help="Seconds between SIGTERM and SIGKILL when it is ended.")
-@click.option("--retry", default="0", metavar="N|never", help="Further attempts after a failure of its own; never = at most once.")
+@click.option(
+    "--grace", type=float, default=10.0, show_default=True, help="Seconds between SIGTERM and SIGKILL when it is ended."
+)
+@click.option(
+    "--retry", default="0", metavar="N|never", help="Further attempts after a failure of its own; never = at most once."
+)
 @click.option("--priority", type=int, default=0, help="Higher goes first.")
 @click.option("--runs", type=int, default=1, help="Run the same command so many times, as children run5.1 …")
 @click.option("--multi", type=click.Path(path_type=Path), metavar="FILE", help="One run per line of FILE.")
@@ -77,7 +83,13 @@ def app() -> None:
 @click.option("--wait", is_flag=True, help="Exit with the run's own code.")
 @click.option("--dry-run", is_flag=True, help="Show exactly what would happen; change nothing.")
 @click.option("--no-snapshot", is_flag=True, help="Freeze no files; the run begins in an empty directory.")
-@click.option("--allow-secret", "allow_secrets", multiple=True, metavar="PATH", help="Take this file although it looks like a secret.")
+@click.option(
+    "--allow-secret",
+    "allow_secrets",
+    multiple=True,
+    metavar="PATH",
+    help="Take this file although it looks like a secret.",
+)
 @_json
 def run(detach: bool, wait: bool, dry_run: bool, json: bool, **options: Any) -> None:
     """Run a script (.sh), a Python file (.py) or any command.
@@ -239,9 +251,18 @@ def extract(name: str, directory: Path, json: bool) -> None:
 
 @app.command()
 @click.argument("metrics", nargs=-1, required=True, metavar="METRIC...")
-@click.option("--runs", multiple=True, shell_complete=_names_of("runs"), help="Runs or jobs; default: the newest that logged it.")
+@click.option(
+    "--runs", multiple=True, shell_complete=_names_of("runs"), help="Runs or jobs; default: the newest that logged it."
+)
 @_filters
-@click.option("--output", "-o", default="plot.png", show_default=True, type=click.Path(path_type=Path), help="PNG, SVG or PDF, by its ending.")
+@click.option(
+    "--output",
+    "-o",
+    default="plot.png",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="PNG, SVG or PDF, by its ending.",
+)
 @_json
 def plot(metrics: tuple[str, ...], runs: tuple[str, ...], filters: tuple[str, ...], output: Path, json: bool) -> None:
     """Draw metrics over steps into a file."""

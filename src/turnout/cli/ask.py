@@ -128,7 +128,9 @@ def _as_command(line: list[str], cwd: Path) -> list[str]:
             raise NotFound(f"no program {name!r} in {cwd}", hint="check the path")
     elif shutil.which(name) is None:
         near = f"; did you mean ./{name}?" if (cwd / name).exists() else ""
-        raise NotFound(f"no command {name!r}{near}", hint="check the spelling, or give the path of a script in this directory")
+        raise NotFound(
+            f"no command {name!r}{near}", hint="check the spelling, or give the path of a script in this directory"
+        )
     return line
 
 
@@ -140,7 +142,9 @@ def _script(name: str, cwd: Path) -> tuple[str, str]:
     try:
         return path.relative_to(cwd).as_posix(), path.read_text(encoding="utf-8", errors="surrogateescape")
     except FileNotFoundError as error:
-        raise NotFound(f"no script {name!r} in {cwd}", hint="check the name; scripts are looked for in the current directory") from error
+        raise NotFound(
+            f"no script {name!r} in {cwd}", hint="check the name; scripts are looked for in the current directory"
+        ) from error
     except (OSError, UnicodeError) as error:
         raise InvalidInput(f"{name} cannot be read: {error}") from error
 
@@ -170,7 +174,10 @@ def _lines(path: Path) -> list[list[str]]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
-        raise InvalidInput(f"--multi {path}: {getattr(error, 'strerror', None) or error}", hint="give a text file with one command per line") from error
+        raise InvalidInput(
+            f"--multi {path}: {getattr(error, 'strerror', None) or error}",
+            hint="give a text file with one command per line",
+        ) from error
     lines: list[list[str]] = []
     for number, line in enumerate(text.splitlines(), 1):
         try:

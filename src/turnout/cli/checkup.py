@@ -52,7 +52,11 @@ def _state_directory(home: Home) -> Iterator[Found]:
     kind = file_system(root)
     if home.on_network():
         where = home.database_dir()
-        yield Found("warning", f"{root} is on a network file system ({kind}); the database is in {where} on this host", "use turnout on one host at a time, or set TURNOUT_HOME to a local disk")
+        yield Found(
+            "warning",
+            f"{root} is on a network file system ({kind}); the database is in {where} on this host",
+            "use turnout on one host at a time, or set TURNOUT_HOME to a local disk",
+        )
     else:
         yield Found("ok", f"state in {root}" + (f" ({kind})" if kind else ""))
     existing = root
@@ -62,7 +66,11 @@ def _state_directory(home: Home) -> Iterator[Found]:
         yield Found("problem", f"{existing} cannot be written", "set TURNOUT_HOME to a directory you can write")
     free = shutil.disk_usage(existing).free
     level = "ok" if free > _LEAST_FREE else "warning"
-    yield Found(level, f"{free >> 20} MB free", "" if level == "ok" else "free some space: new runs are refused when the disk is full")
+    yield Found(
+        level,
+        f"{free >> 20} MB free",
+        "" if level == "ok" else "free some space: new runs are refused when the disk is full",
+    )
     yield from _modes(home)
 
 

@@ -44,7 +44,9 @@ def _show_output(client: Client, name: str) -> dict[str, Any]:
         sys.stdout.buffer.flush()
     view = client.run(name)
     if view["state"] != "completed":
-        detail = f"exit code {view['exit_code']}" if view["exit_code"] is not None else view["message"] or view["reason"]
+        detail = (
+            f"exit code {view['exit_code']}" if view["exit_code"] is not None else view["message"] or view["reason"]
+        )
         render.complain(f"{name} {view['state']}: {detail}", f"`turnout why {name}` tells more")
     return view
 
@@ -76,7 +78,11 @@ def _draw(view: dict[str, Any], seconds: float) -> None:
     going = sum(counts.get(state, 0) for state in ("starting", "running", "finishing"))
     width = max(10, min(40, os.get_terminal_size(2).columns - 50))
     bar = "█" * (width * done // total) + "░" * (width - width * done // total)
-    text = f"{view['name']} {bar} {done}/{total}, {going} running" + (f", {failed} failed" if failed else "") + f"  {render.span(seconds)}"
+    text = (
+        f"{view['name']} {bar} {done}/{total}, {going} running"
+        + (f", {failed} failed" if failed else "")
+        + f"  {render.span(seconds)}"
+    )
     sys.stderr.write("\r\x1b[2K" + text[: os.get_terminal_size(2).columns - 1])
     sys.stderr.flush()
 

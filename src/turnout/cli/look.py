@@ -21,7 +21,11 @@ def status(name: str | None, json: bool) -> None:
             render.print_json(view)
         else:
             state = render.coloured(view["state"], view["state"])
-            detail = ", ".join(f"{count} {key}" for key, count in view["counts"].items()) if "counts" in view else _brief(view)
+            detail = (
+                ", ".join(f"{count} {key}" for key, count in view["counts"].items())
+                if "counts" in view
+                else _brief(view)
+            )
             print(f"{view['name']}  {state}  {detail}")
         return
     live = client.runs(["state in (created, queued, starting, running, finishing)"], limit=1000)
@@ -31,7 +35,17 @@ def status(name: str | None, json: bool) -> None:
     if not live:
         print("nothing is running or waiting; `turnout list runs` shows what was")
         return
-    rows = [[v["name"], v["state"], v["job"], v["node"], render.ago(v["started"] or v["queued"]), render.shown(v["command"])] for v in live[:50]]
+    rows = [
+        [
+            v["name"],
+            v["state"],
+            v["job"],
+            v["node"],
+            render.ago(v["started"] or v["queued"]),
+            render.shown(v["command"]),
+        ]
+        for v in live[:50]
+    ]
     render.table(["run", "state", "job", "node", "since", "command"], rows, state=1)
     if len(live) > 50:
         print(f"… and {len(live) - 50} more")
@@ -115,10 +129,16 @@ def show(name: str, json: bool) -> None:
     for key, value in view.items():
         if key == "history" or value in (None, "", [], {}):
             continue
-        text = ", ".join(f"{k}={render.shown(v)}" for k, v in value.items()) if isinstance(value, dict) else render.shown(value)
+        text = (
+            ", ".join(f"{k}={render.shown(v)}" for k, v in value.items())
+            if isinstance(value, dict)
+            else render.shown(value)
+        )
         print(f"{key:<12} {render.coloured(render.harmless(text), text) if key == 'state' else render.harmless(text)}")
     for attempt in view.get("history", [])[:-1]:
-        print(f"{'attempt ' + str(attempt['attempt']):<12} {attempt['cause']} on {attempt['node']} {attempt['message'] or ''}")
+        print(
+            f"{'attempt ' + str(attempt['attempt']):<12} {attempt['cause']} on {attempt['node']} {attempt['message'] or ''}"
+        )
 
 
 def why(name: str, json: bool) -> None:
@@ -192,5 +212,8 @@ def list_jobs(limit: int, json: bool) -> None:
              render.ago(view["created"]), render.shown(view["command"])]
         )  # fmt: skip
     render.table(
-        ["job", "state", "done", "failed", "experiment", "target", "created", "command"], rows, right=frozenset({2, 3}), state=1
+        ["job", "state", "done", "failed", "experiment", "target", "created", "command"],
+        rows,
+        right=frozenset({2, 3}),
+        state=1,
     )

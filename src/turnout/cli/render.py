@@ -43,7 +43,9 @@ def complain(message: str, hint: str = "") -> None:
         print(f"  {hint}", file=sys.stderr)
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: frozenset[int] = frozenset(), state: int = -1) -> None:
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: frozenset[int] = frozenset(), state: int = -1
+) -> None:
     """Aligned columns; the widest text columns are cut when the terminal is too narrow, never when piped."""
     cells = [[harmless("" if cell is None else cell) for cell in row] for row in rows]
     widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
@@ -60,7 +62,9 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: fr
 
 def _line(row: list[str], widths: list[int], right: frozenset[int]) -> str:
     cells = [_fit(cell, width) for cell, width in zip(row, widths, strict=True)]
-    return "  ".join(cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(cells, widths, strict=True)))
+    return "  ".join(
+        cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(cells, widths, strict=True))
+    )
 
 
 def _fit(cell: str, width: int) -> str:

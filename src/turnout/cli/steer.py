@@ -37,7 +37,9 @@ def extract(name: str, directory: Path, json: bool) -> None:
     if json:
         render.print_json(told)
     else:
-        print(f"{name}: {told['before']} files it was given, {told['after']} files it left, and its output are in {directory}")
+        print(
+            f"{name}: {told['before']} files it was given, {told['after']} files it left, and its output are in {directory}"
+        )
 
 
 def hub_start(listen: str | None, json: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,16 @@ from turnout.model.spec import JobSpec, Resources
 
 _FILES_SHOWN = 20
 #: A run started from within a run is its own run.
-_NOT_INHERITED = ("TURNOUT_RUN_", "TURNOUT_ATTEMPT", "TURNOUT_SPOOL", "TURNOUT_PARAMS", "TURNOUT_OUTPUT_DIR", "TURNOUT_JOB", "TURNOUT_NODE", "XT_")
+_NOT_INHERITED = (
+    "TURNOUT_RUN_",
+    "TURNOUT_ATTEMPT",
+    "TURNOUT_SPOOL",
+    "TURNOUT_PARAMS",
+    "TURNOUT_OUTPUT_DIR",
+    "TURNOUT_JOB",
+    "TURNOUT_NODE",
+    "XT_",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +90,12 @@ def run(asked: Asked, how: How) -> int:
 
 def _spec(asked: Asked, settings: configuration.Config, cwd: Path) -> JobSpec:
     general = settings.general
-    for what, label in (("experiment", asked.experiment), ("workspace", asked.workspace), ("target", asked.target), ("run name", asked.name)):
+    for what, label in (
+        ("experiment", asked.experiment),
+        ("workspace", asked.workspace),
+        ("target", asked.target),
+        ("run name", asked.name),
+    ):
         if label is not None:
             check_label(label, what)
     what = ask.understand(list(asked.command), asked.multi, cwd)
@@ -153,7 +166,9 @@ def _show_plan(spec: JobSpec, snapshot: Any, json: bool) -> None:
     if json:
         render.print_json(plan)
         return
-    print(f"would submit {plan['runs']} run{'s' if plan['runs'] != 1 else ''} to {spec.target}, experiment {spec.experiment}; nothing was changed")
+    print(
+        f"would submit {plan['runs']} run{'s' if plan['runs'] != 1 else ''} to {spec.target}, experiment {spec.experiment}; nothing was changed"
+    )
     for run in spec.runs[:_FILES_SHOWN]:
         print(f"  command   {render.shown([*([spec.script_path] if spec.script_path else []), *run.argv])}")
     if len(spec.runs) > _FILES_SHOWN:
@@ -163,12 +178,18 @@ def _show_plan(spec: JobSpec, snapshot: Any, json: bool) -> None:
         if spec.script_path is None:
             for line in spec.script.splitlines():
                 print(f"    {line}")
-    print(f"  snapshot  {len(files)} files, {plan['bytes']} bytes" + (f", commit {plan['git']['commit']}" if plan["git"] else ""))
+    print(
+        f"  snapshot  {len(files)} files, {plan['bytes']} bytes"
+        + (f", commit {plan['git']['commit']}" if plan["git"] else "")
+    )
     for path in files[:_FILES_SHOWN]:
         print(f"    {render.harmless(path)}")
     if len(files) > _FILES_SHOWN:
         print(f"    … and {len(files) - _FILES_SHOWN} more")
-    print(f"  env       {len(spec.inherited_env)} variables of this shell" + (f", and {', '.join(sorted(spec.env))}" if spec.env else ""))
+    print(
+        f"  env       {len(spec.inherited_env)} variables of this shell"
+        + (f", and {', '.join(sorted(spec.env))}" if spec.env else "")
+    )
     for name, value in plan["resources"].items():
         if value is not None:
             print(f"  {name:<9} {value}")

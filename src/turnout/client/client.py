@@ -78,10 +78,12 @@ class Client:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def runs(
-        self, filters: Sequence[str] = (), *, sort: str = "", limit: int = 100, offset: int = 0
-    ) -> list[View]:
-        query = [("filter", text) for text in filters] + [("sort", sort), ("limit", str(limit)), ("offset", str(offset))]
+    def runs(self, filters: Sequence[str] = (), *, sort: str = "", limit: int = 100, offset: int = 0) -> list[View]:
+        query = [("filter", text) for text in filters] + [
+            ("sort", sort),
+            ("limit", str(limit)),
+            ("offset", str(offset)),
+        ]
         return list(self._json("GET", "/api/runs?" + urlencode(query)))
 
     def jobs(self, *, limit: int = 100, offset: int = 0) -> list[View]:
@@ -103,7 +105,9 @@ class Client:
     def why(self, name: str) -> View:
         return self._json("GET", _run(name, "why"))
 
-    def output(self, name: str, *, follow: bool = False, attempt: int | None = None, offset: int = 0) -> Iterator[bytes]:
+    def output(
+        self, name: str, *, follow: bool = False, attempt: int | None = None, offset: int = 0
+    ) -> Iterator[bytes]:
         """The exact bytes a run printed (its newest attempt, or `attempt`). With `follow`, until it is over, and through
         further attempts."""
         asked = attempt

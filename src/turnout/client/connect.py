@@ -27,7 +27,9 @@ def connect(home: Home, *, start: bool = True) -> Connection:
     if found is not None:
         return found
     if not start:
-        raise HubUnreachable("no hub is running", hint="`turnout hub start` starts one; most commands do so by themselves")
+        raise HubUnreachable(
+            "no hub is running", hint="`turnout hub start` starts one; most commands do so by themselves"
+        )
     start_hub(home)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from turnout.engine import steer
 from turnout.engine.report import Receipt, Telling, report
 from turnout.engine.sessions import Session, Sessions
-from turnout.engine.take import Taker, current_attempts, grants_of, job_orders, take
+from turnout.engine.take import Jobs, Taker, held_by, job_orders, take
 from turnout.schedule.machine import Cause
 from turnout.store.agents import Agent, set_up
 from turnout.store.store import Store
@@ -35,6 +35,7 @@ class Dispatch:
         self._sessions = sessions
         self._max_runs = max_runs
         self._agent_idle = agent_idle
+        self._jobs = Jobs()
         self._orders: OrderedDict[int, JobOrder] = OrderedDict()
 
     def welcome(self, agent: Agent, hello: Hello) -> Future[Welcome]:
@@ -43,12 +44,12 @@ class Dispatch:
         held = set(hello.held)
         max_runs = self._max_runs(agent.target, hello.facts.cpus)
 
-        def work(tx: Tx) -> tuple[dict[Attempt, str | None], list[Grant]]:
+        def work(tx: Tx) -> tuple[list[Grant], dict[Attempt, str | None]]:
             set_up(tx, agent.id, json.dumps(asdict(hello.facts)))
-            return current_attempts(tx, agent.id), grants_of(tx, agent.id, max_runs)
+            return held_by(tx, self._jobs, agent.id, max_runs)
 
-        def answer(result: tuple[dict[Attempt, str | None], list[Grant]]) -> Welcome:
-            current, grants = result
+        def answer(result: tuple[list[Grant], dict[Attempt, str | None]]) -> Welcome:
+            grants, current = result
             session = self._new_session(agent, max_runs, current, grants)
             for attempt in held:
                 session.unconfirmed.pop(attempt, None)
@@ -61,11 +62,7 @@ class Dispatch:
     def recover(self, agent: Agent) -> Session:
         """Takes up with an agent that the store says is alive, after a start of the hub: a full lease, and we listen."""
         max_runs = self._max_runs(agent.target, agent.cpus or 1)
-
-        def work(tx: Tx) -> tuple[dict[Attempt, str | None], list[Grant]]:
-            return current_attempts(tx, agent.id), grants_of(tx, agent.id, max_runs)
-
-        current, grants = self._store.write(work)
+        grants, current = self._store.write(lambda tx: held_by(tx, self._jobs, agent.id, max_runs))
         return self._new_session(agent, max_runs, current, grants)
 
     def hear(self, session: Session, poll: Poll) -> list[Attempt]:
@@ -90,7 +87,7 @@ class Dispatch:
                 if future.exception() is None:
                     session.grant(future.result())
 
-        future = self._store.submit(lambda tx: take(tx, taker))
+        future = self._store.submit(lambda tx: take(tx, self._jobs, taker))
         future.add_done_callback(done)
         return future
 

@@ -12,15 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.sessions import Session, Sessions
 from turnout.plugin.provider import Failure, Launch, Phase, Provider
 from turnout.schedule.machine import Lost
-from turnout.store import agents, schema
+from turnout.store import agents
 from turnout.store.agents import Agent, AgentState
+from turnout.store.queue import targets_with_waiting_runs
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 
@@ -127,7 +126,9 @@ class Fleet:
         self._forget(agent)
 
     def _start_needed(self, now: float) -> None:
-        for name in self._targets_with_waiting_runs():
+        with self.store.read() as connection:
+            waiting = targets_with_waiting_runs(connection, self.targets)
+        for name in waiting:
             target = self.targets.get(name)
             if target is None or now < target.not_before or any(a.target == name for a in self._known.values()):
                 continue
@@ -188,7 +189,6 @@ class Fleet:
         def work(tx: Tx) -> None:
             agents.set_gone(tx, agent.id)
             steer.lose(tx, agent.id, Lost(message=why))
-            tx.touch("queue")
 
         self.store.write(work)
         self._drop(agent)
@@ -201,16 +201,6 @@ class Fleet:
         self.on_token_change(agent.id)
         self.sessions.drop(agent.id)
         self._known.pop(agent.id, None)
-
-    def _targets_with_waiting_runs(self) -> list[str]:
-        table = schema.runs
-        names = []
-        with self.store.read() as connection:
-            for name in self.targets:
-                select = sa.select(table.c.id).where(table.c.waiting == 1, table.c.target == name).limit(1)
-                if connection.execute(select).first() is not None:
-                    names.append(name)
-        return names
 
 
 def _with_handle(agent: Agent, handle: str) -> Agent:

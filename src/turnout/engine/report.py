@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, field
 from typing import Any
-
-import sqlalchemy as sa
 
 from turnout.model.event import EventName
 from turnout.schedule import machine
 from turnout.schedule.machine import Cause, Ended, NodeFact, Refusal, RunRecord
-from turnout.store import metrics, schema
-from turnout.store.jobs import as_number, as_text
+from turnout.store import metrics
 from turnout.store.ledger import Ledger
-from turnout.store.streams import Marks, take_frames, take_output
+from turnout.store.streams import Marks, insert_output, output_digest, take_frames, take_output
+from turnout.store.values import set_after, set_params, set_tags
 from turnout.store.writer import Tx
 from turnout.wire.messages import Attempt, Chunk, Fact
 
@@ -64,7 +60,7 @@ class _Work:
         keys = [(chunk.run, chunk.attempt, chunk.stream) for chunk, _ in telling.chunks]
         keys += [(fact.run, fact.attempt, _OUTPUT) for fact in telling.facts if fact.kind == "captured"]
         self._marks = Marks(tx, keys)
-        self._after: list[dict[str, Any]] = []
+        self._after: dict[int, str] = {}
 
     def apply(self, fact: Fact) -> None:
         attempt = (fact.run, fact.attempt)
@@ -83,7 +79,7 @@ class _Work:
             return
         new = self._ledger.apply(step)
         if fact.kind == "captured" and fact.body.get("manifest"):
-            self._after.append({"old_id": fact.run, "after": str(fact.body["manifest"])})
+            self._after[fact.run] = str(fact.body["manifest"])
         if not new.on_node:
             self._receipt.closed.add(attempt)
 
@@ -104,25 +100,18 @@ class _Work:
                 for record in take_frames(self._marks, key, chunk.offset, content):
                     self._take_record(points, chunk, record)
             self._receipt.acks[chunk.key] = self._marks.get(key).size
-        if outputs:
-            self._tx.connection.execute(schema.output.insert(), outputs)
-            self._tx.touch(*{f"output:{row['run_id']}" for row in outputs})
+        insert_output(self._tx, outputs)
+        self._tx.touch(*{f"output:{row['run_id']}" for row in outputs})
         if points:
             for run, names in metrics.insert(self._tx, points).items():
                 self._ledger.note(run, EventName.METRICS, {"names": names})
         self._marks.flush()
 
     def finish(self) -> Receipt:
-        for record in self._ledger.ended():
-            if record.parent is not None:
-                close_child(self._ledger, record, self._tx.now)
+        close_children(self._ledger, self._tx.now)
+        touch_changed(self._tx, self._ledger)
         self._ledger.flush()
-        if self._after:
-            table = schema.runs
-            update = table.update().where(table.c.id == sa.bindparam("old_id")).values(after=sa.bindparam("after"))
-            self._tx.connection.execute(update, self._after)
-        if self._receipt.closed:
-            self._tx.touch("runs", "jobs", "queue")
+        set_after(self._tx, self._after)
         return self._receipt
 
     def _current(self, attempt: Attempt) -> RunRecord | None:
@@ -139,41 +128,38 @@ class _Work:
         expected = fact.body.get("output_sha256")
         if not size or size > _HASH_AT_MOST or not expected:
             return True
-        table = schema.output
-        where = (table.c.run_id == fact.run, table.c.attempt == fact.attempt)
-        digest = hashlib.sha256()
-        for (content,) in self._tx.connection.execute(sa.select(table.c.content).where(*where).order_by(table.c.start)):
-            digest.update(content)
-        return digest.hexdigest() == expected
+        return output_digest(self._tx, fact.run, fact.attempt) == expected
 
     def _take_record(self, points: metrics.RunMetrics, chunk: Chunk, record: dict[str, Any]) -> None:
         """One record of a run's spool: metrics, parameters or tags (an artifact's path concerns its node alone)."""
         if "m" in record:
             metrics.collect(points, chunk.run, record)
         elif isinstance(record.get("p"), dict):
-            values = {str(name): value for name, value in record["p"].items()}
-            rows = [(name, as_text(value), as_number(value)) for name, value in values.items()]
-            _upsert(self._tx, schema.params, chunk.run, rows)
-            self._ledger.note(chunk.run, EventName.HPARAMS, values)
+            params = {str(name): value for name, value in record["p"].items()}
+            set_params(self._tx, chunk.run, params)
+            self._ledger.note(chunk.run, EventName.HPARAMS, params)
         elif isinstance(record.get("g"), dict):
-            values = {str(name): str(value) for name, value in record["g"].items()}
-            _upsert(self._tx, schema.tags, chunk.run, list(values.items()))
-            self._ledger.note(chunk.run, EventName.TAGS, dict(values))
+            tags = {str(name): str(value) for name, value in record["g"].items()}
+            set_tags(self._tx, chunk.run, tags)
+            self._ledger.note(chunk.run, EventName.TAGS, dict(tags))
 
 
-def close_child(ledger: Ledger, child: RunRecord, now: float) -> None:
-    """Tells a child's parent that it ended."""
-    assert child.parent is not None
-    ledger.load([child.parent])
-    parent = ledger.get(child.parent)
-    if parent is not None and not parent.is_terminal:
-        ledger.apply(machine.child_ended(parent, child, now))
+def close_children(ledger: Ledger, now: float) -> None:
+    """Tells the parents of those children that just ended."""
+    ended = [record for record in ledger.ended() if record.parent is not None]
+    ledger.load(record.parent for record in ended if record.parent is not None)
+    for child in ended:
+        parent = ledger.get(child.parent) if child.parent is not None else None
+        if parent is not None and not parent.is_terminal:
+            ledger.apply(machine.child_ended(parent, child, now))
 
 
-def _upsert(tx: Tx, table: sa.Table, run: int, rows: list[tuple[Any, ...]]) -> None:
-    names = [column.name for column in table.c if column.name != "run_id"]
-    tx.connection.execute(table.delete().where(table.c.run_id == run, table.c.name.in_([row[0] for row in rows])))
-    tx.connection.execute(table.insert(), [{"run_id": run, **dict(zip(names, row, strict=True))} for row in rows])
+def touch_changed(tx: Tx, ledger: Ledger) -> None:
+    """Wakes those who wait for the end of a job, and nodes when there is something to take again."""
+    if ledger.ended():
+        tx.touch("jobs", "runs")
+    if ledger.has_requeued():
+        tx.touch("queue")
 
 
 def _parse(fact: Fact) -> NodeFact:
@@ -184,10 +170,9 @@ def _parse(fact: Fact) -> NodeFact:
         case "running":
             return machine.Running(body)
         case "ended":
-            known = json.loads(json.dumps(body))
             return Ended(
                 cause=Cause(body.get("cause", "infra")), exit_code=body.get("exit_code"), signal=body.get("signal"),
-                message=str(body.get("message", "")), data=known,
+                message=str(body.get("message", "")), data=body,
             )  # fmt: skip
         case "captured":
             return machine.Captured({name: value for name, value in body.items() if name != "streams"})

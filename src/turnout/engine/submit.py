@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
-
-import sqlalchemy as sa
 
 from turnout.errors import InvalidInput
 from turnout.model.ids import job_name, run_name
 from turnout.model.spec import JobSpec
-from turnout.store import schema
 from turnout.store.jobs import insert_job
+from turnout.store.requests import find_answer, keep_answer
 from turnout.store.writer import Tx
 
 
@@ -31,21 +28,13 @@ def submit(tx: Tx, submission: Submission) -> dict[str, object]:
 
     Raises InvalidInput when the key was used for something else.
     """
-    table = schema.requests
     body_hash = hashlib.sha256(submission.body).hexdigest()
-    where = (table.c.principal == submission.principal, table.c.key == submission.key)
-    earlier = tx.connection.execute(sa.select(table.c.body_hash, table.c.answer).where(*where)).first()
+    earlier = find_answer(tx, submission.principal, submission.key)
     if earlier is not None:
         if earlier.body_hash != body_hash:
             raise InvalidInput("this idempotency key was used for another submission", hint="make a new key for each")
-        return dict(json.loads(earlier.answer))
+        return earlier.answer
     job, runs = insert_job(tx, submission.spec)
     answer: dict[str, object] = {"job": job_name(job), "runs": [run_name(number) for number in runs]}
-    tx.connection.execute(
-        table.insert(),
-        {
-            "principal": submission.principal, "key": submission.key, "body_hash": body_hash,
-            "answer": json.dumps(answer), "created": tx.now,
-        },  # fmt: skip
-    )
+    keep_answer(tx, submission.principal, submission.key, body_hash, answer)
     return answer

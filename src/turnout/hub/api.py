@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Header, Query, Request
@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from turnout import query
-from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.submit import Submission, submit
 from turnout.errors import InvalidInput, NotFound
@@ -26,6 +25,7 @@ from turnout.model.state import LIVE, TERMINAL
 from turnout.schedule.explain import Situation, explain
 from turnout.spec.check import check
 from turnout.store import metrics, reads, search
+from turnout.store.queue import live_runs
 from turnout.store.store import Store
 from turnout.wire.manifest import is_digest
 
@@ -67,7 +67,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
     @router.get("/hub")
     async def hub_status() -> dict[str, Any]:
-        live = await reading(lambda connection: len(steer.live_runs(connection)))
+        live = await reading(lambda connection: len(live_runs(connection)))
         return {**hub.describe(), "live_runs": live}
 
     @router.post("/hub/stop")
@@ -117,9 +117,9 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     async def cancel(wanted: CancelRequest) -> list[dict[str, Any]]:
         def select(connection: sa.Connection) -> list[int]:
             if wanted.all:
-                return steer.live_runs(connection)
+                return live_runs(connection)
             if wanted.job is not None:
-                return steer.live_runs(connection, job=reads.find_job(connection, wanted.job))
+                return live_runs(connection, job=reads.find_job(connection, wanted.job))
             return [reads.find_run(connection, name) for name in wanted.runs]
 
         if [bool(wanted.runs), wanted.job is not None, wanted.all].count(True) != 1:
@@ -168,7 +168,9 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         return await reading(lambda connection: reads.run_events(connection, reads.find_run(connection, name)))
 
     @router.get("/runs/{name}/metrics")
-    async def run_metrics(name: str, names: Annotated[list[str] | None, Query()] = None) -> dict[str, list[dict[str, Any]]]:
+    async def run_metrics(
+        name: str, names: Annotated[list[str] | None, Query()] = None
+    ) -> dict[str, list[dict[str, Any]]]:
         def work(connection: sa.Connection) -> dict[str, metrics.Series]:
             return metrics.read(connection, reads.find_run(connection, name), names)
 
@@ -211,7 +213,11 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         situation = await reading(work)
         target = situation.run["target"]
         place = hub.targets().get(target, {})
-        return {"run": situation.run["name"], "state": situation.run["state"], "why": explain(situation, place, hub.trouble(target))}
+        return {
+            "run": situation.run["name"],
+            "state": situation.run["state"],
+            "why": explain(situation, place, hub.trouble(target)),
+        }
 
     @router.get("/runs/{name}/files")
     async def files(name: str) -> dict[str, Any]:
@@ -248,14 +254,20 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
         return await _until(["jobs"], seconds, lambda: reading(look), is_over)
 
-    async def _until(topics: list[str], seconds: float, look: Callable[[], Any], is_enough: Callable[[Any], bool]) -> Any:
+    async def _until(
+        topics: list[str], seconds: float, look: Callable[[], Any], is_enough: Callable[[Any], bool]
+    ) -> Any:
+        """Looks until it is enough or time is over: when told of news, but never for more than a tenth of the time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         with notifier.listen(topics) as news:
             while True:
+                began = loop.time()
                 seen = await look()
+                next_look = began + 10 * (loop.time() - began)
                 if is_enough(seen) or not await news.wait(deadline - loop.time()):
                     return seen
+                await asyncio.sleep(max(0.0, next_look - loop.time()))
 
     return router
 

@@ -5,33 +5,41 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from turnout._version import __version__
 from turnout.errors import Internal, InvalidInput, NotFound, TurnoutError
+from turnout.hub.security import App, Receive, Scope, Send
 
 _log = logging.getLogger(__name__)
 
 
-def make_app(*, routers: list[Any], wire: list[Route]) -> FastAPI:
-    app = FastAPI(title="turnout", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
-    for router in routers:
-        app.include_router(router)
-    app.router.routes.extend(wire)
-    app.add_api_route("/health", _health, methods=["GET"])
-    app.add_exception_handler(TurnoutError, _turnout_error)
-    app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _fault)
+def make_app(router: APIRouter, wire: App) -> App:
+    """People's routes, and agents' beside them."""
+    api = FastAPI(title="turnout", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    api.include_router(router)
+    for kind, handler in _HANDLERS.items():
+        api.add_exception_handler(kind, handler)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        is_api = scope["type"] == "http" and scope["path"].startswith("/api/")
+        await (api if is_api else wire)(scope, receive, send)
+
     return app
 
 
-async def _health() -> dict[str, bool]:
-    return {"ok": True}
+def make_wire_app(routes: list[Route]) -> App:
+    """Agents' routes, with as little around them as there can be: they are asked hundreds of times a second."""
+    return Starlette(routes=[*routes, Route("/health", _health, methods=["GET"])], exception_handlers=_HANDLERS)
+
+
+async def _health(_request: Request) -> JSONResponse:
+    return JSONResponse({"ok": True})
 
 
 async def _turnout_error(_request: Request, error: Exception) -> JSONResponse:
@@ -58,3 +66,11 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 async def _fault(request: Request, error: Exception) -> JSONResponse:
     _log.error("a request to %s failed", request.url.path, exc_info=error)
     return await _turnout_error(request, Internal(f"{type(error).__name__} in the hub", hint="see `turnout hub logs`"))
+
+
+_HANDLERS: dict[Any, Any] = {
+    TurnoutError: _turnout_error,
+    RequestValidationError: _invalid_request,
+    HTTPException: _http_error,
+    Exception: _fault,
+}

@@ -27,11 +27,10 @@ from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet, Target
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Sessions
-from turnout.engine.steer import live_runs
 from turnout.errors import Conflict, TurnoutError
 from turnout.home import Home, HubRecord
 from turnout.hub.api import HubState, make_router
-from turnout.hub.app import make_app
+from turnout.hub.app import make_app, make_wire_app
 from turnout.hub.notifier import Notifier
 from turnout.hub.security import Gate
 from turnout.hub.tokens import AgentTokens, user_token
@@ -39,6 +38,7 @@ from turnout.hub.wire import WireRoutes
 from turnout.registry import provider_class
 from turnout.schedule.lease import LeaseTable
 from turnout.store.database import sqlite_url
+from turnout.store.queue import live_runs
 from turnout.store.store import Store
 
 _log = logging.getLogger("turnout.hub")
@@ -115,7 +115,9 @@ class Hub:
 
     def _make_targets(self) -> dict[str, Target]:
         return {
-            name: Target(name, provider_class(entry.service)({"nodes_directory": str(self._home.nodes)}), entry.max_runs)
+            name: Target(
+                name, provider_class(entry.service)({"nodes_directory": str(self._home.nodes)}), entry.max_runs
+            )
             for name, entry in self._settings.targets.items()
         }
 
@@ -124,9 +126,12 @@ class Hub:
 
     def _make_servers(self) -> list[tuple[uvicorn.Server, socket.socket]]:
         wire = WireRoutes(self._dispatch, self._sessions, self.notifier, self._blobs).routes()
-        state = HubState(describe=self._describe, stop=self._request_stop, targets=self._describe_targets, trouble=self._trouble)
+        state = HubState(
+            describe=self._describe, stop=self._request_stop, targets=self._describe_targets, trouble=self._trouble
+        )
         router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
-        everything, only_wire = make_app(routers=[router], wire=wire), make_app(routers=[], wire=wire)
+        only_wire = make_wire_app(wire)
+        everything = make_app(router, only_wire)
         token = user_token(self._home)
         bound = [(everything, _SOCKET_HOSTS, False, _bind_unix(self._socket_paths[0]))]
         bound.append((only_wire, _SOCKET_HOSTS, True, _bind_unix(self._socket_paths[1])))
@@ -141,7 +146,7 @@ class Hub:
             watched = gate if is_wire else self._count_clients(gate)
             settings = uvicorn.Config(
                 watched, log_config=None, access_log=False, lifespan="off", ws="none", timeout_keep_alive=75,
-                server_header=False, date_header=False,
+                server_header=False, date_header=False, proxy_headers=False,
             )  # fmt: skip
             servers.append((_Server(settings), sock))
         return servers
@@ -183,7 +188,12 @@ class Hub:
 
     def _describe(self) -> dict[str, Any]:
         agents = [
-            {"id": agent.id, "target": agent.target, "node": agent.node, "pid": int((agent.handle or "0").partition(":")[0])}
+            {
+                "id": agent.id,
+                "target": agent.target,
+                "node": agent.node,
+                "pid": int((agent.handle or "0").partition(":")[0]),
+            }
             for agent in self._fleet.agents()
         ]
         return {

@@ -53,7 +53,9 @@ class WireRoutes:
     async def hello(self, request: Request) -> Response:
         message = _parse(_HELLO, await _body(request))
         if message.protocol != PROTOCOL:
-            raise Conflict(f"this hub speaks protocol {PROTOCOL}, the agent {message.protocol}", hint="start the agent anew")
+            raise Conflict(
+                f"this hub speaks protocol {PROTOCOL}, the agent {message.protocol}", hint="start the agent anew"
+            )
         return _json(await asyncio.wrap_future(self._dispatch.welcome(_agent(request), message)))
 
     async def poll(self, request: Request) -> Response:

@@ -52,7 +52,9 @@ def check_label(text: str, what: str) -> str:
 
 def check_tag_key(text: str) -> str:
     if not _TAG_KEY.match(text):
-        raise InvalidInput(f"tag {text!r} is not a valid tag name", hint="write --tag key=value, key of letters, digits, '.', '_', '-'")
+        raise InvalidInput(
+            f"tag {text!r} is not a valid tag name", hint="write --tag key=value, key of letters, digits, '.', '_', '-'"
+        )
     return text
 
 

@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import subprocess
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
 
@@ -19,12 +20,12 @@ class LocalProvider(Provider):
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         super().__init__(settings)
-        self._children: Dict[int, "subprocess.Popen[bytes]"] = {}
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
 
-    def submit(self, launches: Sequence[Launch]) -> List[Union[Handle, Failure]]:
+    def submit(self, launches: Sequence[Launch]) -> list[Handle | Failure]:
         return [self._start(launch) for launch in launches]
 
-    def observe(self, handles: Sequence[Handle]) -> Dict[Handle, Observation]:
+    def observe(self, handles: Sequence[Handle]) -> dict[Handle, Observation]:
         for pid in list(self._children):
             if self._children[pid].poll() is not None:  # reap what ended
                 del self._children[pid]
@@ -35,7 +36,7 @@ class LocalProvider(Provider):
             if _is_alive(handle):
                 os.kill(int(handle.partition(":")[0]), 15)
 
-    def find(self, token: str) -> Optional[Handle]:
+    def find(self, token: str) -> Handle | None:
         """An agent tells its launch token in the record it keeps in its node directory."""
         root = str(self.settings.get("nodes_directory", ""))
         for node in os.listdir(root) if os.path.isdir(root) else ():
@@ -45,7 +46,7 @@ class LocalProvider(Provider):
                 return handle
         return None
 
-    def check(self) -> List[Finding]:
+    def check(self) -> list[Finding]:
         root = str(self.settings.get("nodes_directory", "."))
         existing = root
         while not os.path.isdir(existing):
@@ -54,10 +55,12 @@ class LocalProvider(Provider):
         cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         findings = [Finding("ok", f"{cpus} processors for runs")]
         if free < 1 << 30:
-            findings.append(Finding("warning", f"only {free >> 20} MB free for run directories in {root}", "free some space"))
+            findings.append(
+                Finding("warning", f"only {free >> 20} MB free for run directories in {root}", "free some space")
+            )
         return findings
 
-    def _start(self, launch: Launch) -> Union[Handle, Failure]:
+    def _start(self, launch: Launch) -> Handle | Failure:
         try:
             os.makedirs(launch.directory, mode=0o700, exist_ok=True)
             path = os.path.join(launch.directory, "agent.log")
@@ -97,7 +100,7 @@ def _is_alive(handle: Handle) -> bool:
     return _start_time(int(pid)) == start
 
 
-def _read_record(path: str) -> Dict[str, Any]:
+def _read_record(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             record = json.load(file)

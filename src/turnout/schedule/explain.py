@@ -70,12 +70,16 @@ def _waiting(situation: Situation, place: Mapping[str, Any], trouble: str) -> li
         return [f"An agent is being started on {target}."]
     if situation.ahead:
         return [f"{situation.ahead} runs wait before it on {target}, which runs {place.get('max_runs')} at once."]
-    return [f"It is next on {target}: it waits for a free slot ({place.get('free', 0):g} of {place.get('max_runs')} free)."]
+    return [
+        f"It is next on {target}: it waits for a free slot ({place.get('free', 0):g} of {place.get('max_runs')} free)."
+    ]
 
 
 def _earlier(situation: Situation) -> list[str]:
     lines = []
     for attempt in situation.attempts[: -1 if situation.run["state"] != "queued" else None]:
         detail = attempt["message"] or (f"exit code {attempt['exit_code']}" if attempt["exit_code"] is not None else "")
-        lines.append(f"Attempt {attempt['attempt']} on {attempt['node']} ended: {attempt['cause']}{', ' + detail if detail else ''}.")
+        lines.append(
+            f"Attempt {attempt['attempt']} on {attempt['node']} ended: {attempt['cause']}{', ' + detail if detail else ''}."
+        )
     return lines

@@ -36,6 +36,6 @@ class LeaseTable:
         slept = self._looked is not None and now - self._looked > self.seconds / 2
         self._looked = now
         if slept:
-            self._until = {agent: now + self.seconds for agent in self._until}
+            self._until = dict.fromkeys(self._until, now + self.seconds)
             return []
         return [agent for agent, until in self._until.items() if now >= until + self.margin]

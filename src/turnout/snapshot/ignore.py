@@ -87,7 +87,7 @@ class RuleFile:
 class Rules:
     """The rule files in force in one directory, the strongest first. `key` changes whenever a decision could."""
 
-    def __init__(self, files: tuple[RuleFile, ...] = (), key: str = "", *, left_out: bool = False) -> None:
+    def __init__(self, files: tuple[RuleFile, ...] = (), key: str = "no rules", *, left_out: bool = False) -> None:
         self._files = files
         self.key = key
         self._left_out = left_out

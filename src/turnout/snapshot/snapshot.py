@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Collection
@@ -65,6 +66,8 @@ def capture(root: Path, *, cache: Path, limits: Limits | None = None, allow_secr
     policy, problems, kept = Policy(limits or Limits(), tuple(allow_secrets)), Problems(), Kept()
     now_ns = time.time_ns()
     git = GitProbe(where)
+    collecting = gc.isenabled()
+    gc.disable()  # so many small objects and no cycles: looking for cycles would take a tenth of the time
     try:
         known = remembered.load(cache, where)
         tree = walk(where, known, policy, problems)
@@ -76,6 +79,8 @@ def capture(root: Path, *, cache: Path, limits: Limits | None = None, allow_secr
         problems.raise_if_any(where)
         return Snapshot(root=where, entries=entries, git=git.result(), policy=policy, kept=kept)
     finally:
+        if collecting:
+            gc.enable()
         git.cancel()
 
 

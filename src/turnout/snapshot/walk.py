@@ -6,6 +6,7 @@ Nothing is opened for reading here, so a tree that is too large is refused for t
 from __future__ import annotations
 
 import os
+import stat
 from collections import Counter
 from collections.abc import Set
 from dataclasses import dataclass, field
@@ -100,59 +101,32 @@ class _Walker:
         if marks:
             rules = rules.adding(path, _rule_texts(fd, marks))
         known = self._known.get(path, _NOTHING)
+        if known.rules != rules.key:  # the files are still known, but not what to do with them
+            known = Folder(files=known.files)
         folder = self.tree.folders[path] = Folder(rules.key)
-        others = _take_known(items, known, folder)
-        below = []
+        changed, others = _take_files(items, path, rules, known, folder)
+        self._add(path, folder, changed)
         for item in others:
-            inner = self._decide(item, path, rules, known, folder)
-            if inner is not None and self._take(fd, item, path, known, folder):
-                below.append((item.name, inner))
-        self._count(path, folder)
-        for name, inner in below:
-            self.enter(fd, name, f"{path}{name}/", inner)
+            self._take_other(fd, item, path, rules, known, folder)
 
-    def _decide(self, item: Item, path: str, rules: Rules, known: Folder, folder: Folder) -> Rules | None:
-        """The rules for what is below `item`, or None when it is left out. Remembers what was decided."""
-        name = item.name
+    def _take_other(self, fd: int, item: Item, path: str, rules: Rules, known: Folder, folder: Folder) -> None:
+        """Go into a directory, note a link, refuse the rest; unless the rules leave it out."""
+        name, full = item.name, path + item.name
         is_dir = item.is_dir(follow_symlinks=False)
         key = name + "/" if is_dir else name
-        decided = known.rules == folder.rules
-        if decided and key in known.left_out:
-            folder.left_out.add(key)
-            return None
-        if not (decided and (key in known.kept or key in known.files)):
-            if name in NEVER_TAKEN or name.endswith(".pyc"):
+        if key in known.left_out or (key not in known.kept and _leave_out(full, name, rules, is_dir)):
+            if is_dir and rules.reach_into(full):
+                self.enter(fd, name, full + "/", rules.inside_left_out())
+            else:
                 folder.left_out.add(key)
-                return None
-            if rules.leave_out(path + name, name, is_dir):
-                if is_dir and rules.reach_into(path + name):
-                    return rules.inside_left_out()
-                folder.left_out.add(key)
-                return None
-        if is_dir or item.is_symlink():  # that a file was kept is seen from its being known
-            folder.kept.add(key)
-        return rules
-
-    def _take(self, fd: int, item: Item, path: str, known: Folder, folder: Folder) -> bool:
-        """Note a file or link; True for a directory to go into."""
-        full = path + item.name
-        if item.is_dir(follow_symlinks=False):
-            return True
-        if item.is_symlink():
-            self._take_link(fd, item.name, full)
-        elif not item.is_file(follow_symlinks=False):
-            self._problems.add(full, "is neither a file, a directory nor a link")
+            return
+        folder.kept.add(key)
+        if is_dir:
+            self.enter(fd, name, full + "/", rules)
+        elif item.is_symlink():
+            self._take_link(fd, name, full)
         else:
-            try:
-                now = item.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                return False
-            seen = known.files.get(item.name)
-            if seen is not None and seen[:4] == identity(now):
-                folder.files[item.name] = seen
-            elif not self._policy.refuse_size(full, now.st_size, self._problems):
-                self.tree.pending.setdefault(path, []).append((item.name, now))
-        return False
+            self._problems.add(full, "is neither a file, a directory nor a link")
 
     def _take_link(self, fd: int, name: str, full: str) -> None:
         """Keep a link that stays inside; one that says so in a roundabout way is straightened."""
@@ -170,10 +144,17 @@ class _Walker:
         elif not os.path.exists(os.path.join(leads_to, VENV_MARK)):  # a link to a virtual environment counts as one
             self._problems.add(full, f"is a symlink out of the tree (to {target})")
 
-    def _count(self, path: str, folder: Folder) -> None:
-        here = self.tree.pending.get(path, ())
-        self.tree.total += sum(seen[0] for seen in folder.files.values()) + sum(seen.st_size for _, seen in here)
-        self.tree.counts[path.partition("/")[0]] += len(folder.files) + len(here)
+    def _add(self, path: str, folder: Folder, changed: list[tuple[str, os.stat_result]]) -> None:
+        """Count what is in one directory, and note what of it has to be read."""
+        cap = self._policy.limits.file_bytes
+        small = [(name, now) for name, now in changed if now.st_size <= cap]
+        if len(small) < len(changed):
+            for name, now in changed:
+                self._policy.refuse_size(path + name, now.st_size, self._problems)
+        if small:
+            self.tree.pending[path] = small
+        self.tree.total += sum([seen[0] for seen in folder.files.values()]) + sum([now.st_size for _, now in small])
+        self.tree.counts[path.partition("/")[0]] += len(folder.files) + len(small)
         if self.tree.counts.total() > self._policy.limits.files:
             raise TooMany
 
@@ -188,34 +169,47 @@ def is_same(now: os.stat_result, before: os.stat_result) -> bool:
     )
 
 
-def _take_known(items: list[Item], known: Folder, folder: Folder) -> list[Item]:
-    """Move the files that are as they were into `folder` and return the other items.
+def _take_files(
+    items: list[Item], path: str, rules: Rules, known: Folder, folder: Folder
+) -> tuple[list[tuple[str, os.stat_result]], list[Item]]:
+    """Put the files that are as they were into `folder`; return the files to be read and whatever is not a file.
 
-    This is all that an unchanged tree costs per file, so it is written out.
+    This is what every file costs, every time; hence no calls, and the comparison written out.
     """
-    if known.rules != folder.rules:
-        return items
-    others = []
-    before, files = known.files, folder.files
+    changed, others = [], []
+    decided = known.files if known.rules else {}
     for item in items:
-        seen = before.get(item.name)
+        name = item.name
+        seen = decided.get(name)
         if seen is None:
-            others.append(item)
-            continue
+            if not item.is_file(follow_symlinks=False):
+                others.append(item)
+                continue
+            if name in known.left_out or _leave_out(path + name, name, rules, False):
+                folder.left_out.add(name)
+                continue
+            seen = known.files.get(name)
         try:
             now = item.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue
         if (
-            now.st_mtime_ns == seen[1]
+            seen is not None
+            and now.st_mtime_ns == seen[1]
             and now.st_ctime_ns == seen[2]
             and now.st_size == seen[0]
             and now.st_ino == seen[3]
         ):
-            files[item.name] = seen
+            folder.files[name] = seen
+        elif stat.S_ISREG(now.st_mode):
+            changed.append((name, now))
         else:
             others.append(item)
-    return others
+    return changed, others
+
+
+def _leave_out(path: str, name: str, rules: Rules, is_dir: bool) -> bool:
+    return name in NEVER_TAKEN or name.endswith(".pyc") or rules.leave_out(path, name, is_dir)
 
 
 def _rule_texts(fd: int, marks: Set[str]) -> dict[str, bytes]:

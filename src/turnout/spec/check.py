@@ -38,7 +38,9 @@ def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
 def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
     values = [*spec.env.values(), *spec.inherited_env.values(), *spec.tags.values()]
     if any("\0" in value or len(value.encode("utf-8", "surrogateescape")) > _LONGEST_TEXT for value in values):
-        yield InvalidInput("a tag or environment value has a NUL byte or is over 128 kB", hint="put large values into a file")
+        yield InvalidInput(
+            "a tag or environment value has a NUL byte or is over 128 kB", hint="put large values into a file"
+        )
     for run in spec.runs:
         if any("\0" in part or len(part.encode("utf-8", "surrogateescape")) > _LONGEST_TEXT for part in run.argv):
             yield InvalidInput("an argument has a NUL byte or is over 128 kB", hint="put large values into a file")

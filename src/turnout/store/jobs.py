@@ -13,10 +13,25 @@ from turnout.model.event import EventName
 from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec
 from turnout.model.state import RunState
 from turnout.store import schema
+from turnout.store.values import insert_params
 from turnout.store.writer import Tx
 
 #: Parts of a spec that have columns or tables of their own, or must never be shown.
-_APART = frozenset({"runs", "env", "inherited_env", "script", "display", "kind", "target", "experiment", "workspace", "label", "before"})
+_APART = frozenset(
+    {
+        "runs",
+        "env",
+        "inherited_env",
+        "script",
+        "display",
+        "kind",
+        "target",
+        "experiment",
+        "workspace",
+        "label",
+        "before",
+    }
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +67,18 @@ def insert_job(tx: Tx, spec: JobSpec) -> tuple[int, list[int]]:
     tx.connection.execute(
         schema.jobs.insert(),
         {
-            "id": job, "workspace": spec.workspace, "experiment": spec.experiment, "target": spec.target,
-            "label": spec.label, "kind": str(spec.kind), "display": json.dumps(spec.display), "script": spec.script,
-            "spec": json.dumps(shared), "environment": environment, "before": spec.before, "created": tx.now,
+            "id": job,
+            "workspace": spec.workspace,
+            "experiment": spec.experiment,
+            "target": spec.target,
+            "label": spec.label,
+            "kind": str(spec.kind),
+            "display": json.dumps(spec.display),
+            "script": spec.script,
+            "spec": json.dumps(shared),
+            "environment": environment,
+            "before": spec.before,
+            "created": tx.now,
             "run_count": len(spec.runs),
         },  # fmt: skip
     )
@@ -123,8 +147,12 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
     }  # fmt: skip
     rows = [
         {
-            **shared, "id": ids[index], "number": first + index, "label": run.label or spec.label,
-            "argv": json.dumps(run.argv), "params": json.dumps(run.params),
+            **shared,
+            "id": ids[index],
+            "number": first + index,
+            "label": run.label or spec.label,
+            "argv": json.dumps(run.argv),
+            "params": json.dumps(run.params),
         }  # fmt: skip
         for index, run in enumerate(spec.runs)
     ]
@@ -137,26 +165,6 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
     tx.connection.execute(schema.events.insert(), events)
     insert_params(tx, [(ids[index], run.params) for index, run in enumerate(spec.runs) if run.params])
     return ids
-
-
-def insert_params(tx: Tx, given: list[tuple[int, dict[str, object]]]) -> None:
-    """Parameters known at submit, in the form that filters and sorts use."""
-    rows = [
-        {"run_id": run, "name": name, "value": as_text(value), "number": as_number(value)}
-        for run, params in given
-        for name, value in params.items()
-    ]
-    if rows:
-        tx.connection.execute(schema.params.insert(), rows)
-
-
-def as_text(value: object) -> str:
-    """A parameter's value as it is stored: JSON, so that ``"1"`` and ``1`` stay two things."""
-    return json.dumps(value)
-
-
-def as_number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _to_job(row: Any) -> Job:

@@ -18,7 +18,7 @@ from turnout.store.writer import Tx
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(RunRecord))
 _WRITTEN = tuple(name for name in _FIELDS if name not in ("id", "parent", "children_planned"))
-_COLUMNS = [schema.runs.c[name] for name in _FIELDS]
+RECORD_COLUMNS = [schema.runs.c[name] for name in _FIELDS]
 MOST_IN = 500  # bound parameters per statement; SQLite's limit is 32766, plans stay small
 
 
@@ -65,14 +65,18 @@ class Ledger:
         self._old: dict[int, RunRecord] = {}
         self._new: dict[int, RunRecord] = {}
         self._events: list[dict[str, Any]] = []
-        self.claimed: list[RunRecord] = []
 
     def load(self, ids: Iterable[int]) -> None:
         """Reads (and on PostgreSQL locks, in id order) the runs not read yet. Unknown ids are left out."""
         missing = sorted(set(ids) - self._new.keys())
         for start in range(0, len(missing), MOST_IN):
             part = missing[start : start + MOST_IN]
-            select = sa.select(*_COLUMNS).where(schema.runs.c.id.in_(part)).order_by(schema.runs.c.id).with_for_update()
+            select = (
+                sa.select(*RECORD_COLUMNS)
+                .where(schema.runs.c.id.in_(part))
+                .order_by(schema.runs.c.id)
+                .with_for_update()
+            )
             for row in self._tx.connection.execute(select):
                 record = to_record(row)
                 self._old[record.id] = self._new[record.id] = record
@@ -86,19 +90,21 @@ class Ledger:
 
     def apply(self, step: Step) -> RunRecord:
         """Takes a step's record and events; numbers the events."""
-        record = step.record
-        for name, data in step.events:
-            record = self._append(record, name, data)
+        record = self._append(step.record, step.events)
         self._new[record.id] = record
         return record
 
     def note(self, run: int, name: EventName, data: Data) -> None:
         """An event that changes no state."""
-        self._new[run] = self._append(self._new[run], name, data)
+        self._new[run] = self._append(self._new[run], ((name, data),))
 
     def ended(self) -> list[RunRecord]:
         """The runs that this transaction brought to a terminal state so far."""
         return [new for run, new in self._new.items() if new.state in TERMINAL and self._old[run].state not in TERMINAL]
+
+    def has_requeued(self) -> bool:
+        """Whether a run that was on a node is in the queue again."""
+        return any(new.state is RunState.QUEUED and self._old[run].state in ON_NODE for run, new in self._new.items())
 
     def flush(self) -> None:
         """Writes, or raises GuardFailed."""
@@ -115,12 +121,13 @@ class Ledger:
         self._old.update(self._new)
         self._events.clear()
 
-    def _append(self, record: RunRecord, name: EventName, data: Data) -> RunRecord:
-        seq = record.event_seq + 1
-        self._events.append(
-            {"run_id": record.id, "seq": seq, "time": self._tx.now, "event": str(name), "data": json.dumps(data)}
-        )
-        return dataclasses.replace(record, event_seq=seq)
+    def _append(self, record: RunRecord, events: Iterable[tuple[EventName, Data]]) -> RunRecord:
+        seq = record.event_seq
+        for name, data in events:
+            seq += 1
+            row = {"run_id": record.id, "seq": seq, "time": self._tx.now, "event": name.value, "data": json.dumps(data)}
+            self._events.append(row)
+        return record if seq == record.event_seq else dataclasses.replace(record, event_seq=seq)
 
     def _write_attempts(self, changed: list[tuple[RunRecord, RunRecord]]) -> None:
         opened, closed = [], []
@@ -129,13 +136,24 @@ class Ledger:
                 continue
             if new.attempt != old.attempt:
                 opened.append(
-                    {"run_id": new.id, "attempt": new.attempt, "agent": new.agent, "node": new.node, "claimed": self._tx.now}
+                    {
+                        "run_id": new.id,
+                        "attempt": new.attempt,
+                        "agent": new.agent,
+                        "node": new.node,
+                        "claimed": self._tx.now,
+                    }
                 )
             elif old.state in ON_NODE and new.state not in ON_NODE:
                 closed.append(
                     {
-                        "old_run": new.id, "old_attempt": new.attempt, "closed": self._tx.now, "cause": new.cause or new.reason,
-                        "exit_code": new.exit_code, "signal": new.signal, "message": new.message,
+                        "old_run": new.id,
+                        "old_attempt": new.attempt,
+                        "closed": self._tx.now,
+                        "cause": new.cause or new.reason,
+                        "exit_code": new.exit_code,
+                        "signal": new.signal,
+                        "message": new.message,
                     }  # fmt: skip
                 )
         if opened:

@@ -75,7 +75,7 @@ def collect(into: RunMetrics, run: int, record: dict[str, Any]) -> None:
     if not -(2**62) < step < 2**62:
         return
     for name, value in values.items():
-        if not isinstance(value, int | float) or abs(value) > _LARGEST and isinstance(value, int):
+        if not isinstance(value, int | float) or (abs(value) > _LARGEST and isinstance(value, int)):
             continue
         series = into.get((run, name))
         if series is None:
@@ -115,10 +115,14 @@ def _name_ids(tx: Tx, names: set[str]) -> dict[str, int]:
     wanted = sorted(names)
     for start in range(0, len(wanted), MOST_IN):
         part = wanted[start : start + MOST_IN]
-        found.update({row.name: row.id for row in tx.connection.execute(sa.select(table).where(table.c.name.in_(part)))})
+        found.update(
+            {row.name: row.id for row in tx.connection.execute(sa.select(table).where(table.c.name.in_(part)))}
+        )
     for name in wanted:
         if name not in found:
-            found[name] = int(tx.connection.execute(table.insert().values(name=name).returning(table.c.id)).scalar_one())
+            found[name] = int(
+                tx.connection.execute(table.insert().values(name=name).returning(table.c.id)).scalar_one()
+            )
     return found
 
 
@@ -210,7 +214,11 @@ def _write(
 ) -> None:
     table, points = schema.metrics, schema.metric_chunks
     if replaced:
-        where = (points.c.run_id == sa.bindparam("r"), points.c.name_id == sa.bindparam("n"), points.c.start == sa.bindparam("s"))
+        where = (
+            points.c.run_id == sa.bindparam("r"),
+            points.c.name_id == sa.bindparam("n"),
+            points.c.start == sa.bindparam("s"),
+        )
         tx.connection.execute(points.delete().where(*where), replaced)
     if chunks:
         tx.connection.execute(points.insert(), chunks)

@@ -20,7 +20,11 @@ View = dict[str, Any]
 
 
 def moment(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        None
+        if seconds is None
+        else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
 
 
 def find_run(connection: sa.Connection, name: str) -> int:
@@ -31,7 +35,9 @@ def find_run(connection: sa.Connection, name: str) -> int:
         where = (table.c.number == parsed[0], table.c.child == (parsed[1] or 0))
         found = connection.execute(sa.select(table.c.id).where(*where)).scalar()
     else:
-        newest = sa.select(table.c.id).where(table.c.label == name, table.c.child == 0).order_by(table.c.id.desc()).limit(1)
+        newest = (
+            sa.select(table.c.id).where(table.c.label == name, table.c.child == 0).order_by(table.c.id.desc()).limit(1)
+        )
         found = connection.execute(newest).scalar()
     if found is None:
         raise NotFound(f"no run {name!r}", hint="`turnout list runs` shows what there is")
@@ -106,7 +112,11 @@ def _add_values(connection: sa.Connection, rows: dict[int, View]) -> None:
 def _add_children(connection: sa.Connection, rows: dict[int, View]) -> None:
     table = schema.runs
     for part in _parts(sorted(rows)):
-        select = sa.select(table.c.parent, table.c.number, table.c.child).where(table.c.parent.in_(part)).order_by(table.c.child)
+        select = (
+            sa.select(table.c.parent, table.c.number, table.c.child)
+            .where(table.c.parent.in_(part))
+            .order_by(table.c.child)
+        )
         for row in connection.execute(select):
             rows[row.parent]["children"].append(run_name(row.number, row.child))
 
@@ -130,8 +140,14 @@ def run_attempts(connection: sa.Connection, run: int) -> list[View]:
     rows = connection.execute(sa.select(table).where(table.c.run_id == run).order_by(table.c.attempt)).mappings()
     return [
         {
-            "attempt": row["attempt"], "node": row["node"], "claimed": moment(row["claimed"]), "closed": moment(row["closed"]),
-            "cause": row["cause"], "exit_code": row["exit_code"], "signal": row["signal"], "message": row["message"],
+            "attempt": row["attempt"],
+            "node": row["node"],
+            "claimed": moment(row["claimed"]),
+            "closed": moment(row["closed"]),
+            "cause": row["cause"],
+            "exit_code": row["exit_code"],
+            "signal": row["signal"],
+            "message": row["message"],
         }  # fmt: skip
         for row in rows
     ]
@@ -147,7 +163,9 @@ def read_output(connection: sa.Connection, run: int, attempt: int, offset: int, 
     """Up to about `most` bytes of an attempt's output from `offset`."""
     table = schema.output
     where = (table.c.run_id == run, table.c.attempt == attempt)
-    start = connection.execute(sa.select(sa.func.max(table.c.start)).where(*where, table.c.start <= offset)).scalar() or 0
+    start = (
+        connection.execute(sa.select(sa.func.max(table.c.start)).where(*where, table.c.start <= offset)).scalar() or 0
+    )
     parts: list[bytes] = []
     size = 0
     select = sa.select(table.c.start, table.c.content).where(*where, table.c.start >= start).order_by(table.c.start)

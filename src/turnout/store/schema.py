@@ -51,7 +51,12 @@ jobs = sa.Table(
     sa.Column("run_count", sa.Integer, nullable=False),
     sa.Index("ix_jobs_created", "created"),
     sa.Index("ix_jobs_experiment", "experiment"),
-    sa.Index("ix_jobs_label", "label", sqlite_where=sa.text("label IS NOT NULL"), postgresql_where=sa.text("label IS NOT NULL")),
+    sa.Index(
+        "ix_jobs_label",
+        "label",
+        sqlite_where=sa.text("label IS NOT NULL"),
+        postgresql_where=sa.text("label IS NOT NULL"),
+    ),
 )
 
 job_events = sa.Table(
@@ -104,10 +109,27 @@ runs = sa.Table(
     sa.Column("event_seq", sa.Integer, nullable=False, server_default="0"),
     sa.Column("after", sa.Text),
     sa.UniqueConstraint("number", "child"),
-    sa.Index("ix_runs_queue", "target", sa.text("priority DESC"), "id", sqlite_where=sa.text("waiting = 1"), postgresql_where=sa.text("waiting = 1")),
-    sa.Index("ix_runs_agent", "agent", sqlite_where=sa.text("agent IS NOT NULL"), postgresql_where=sa.text("agent IS NOT NULL")),
+    sa.Index(
+        "ix_runs_queue",
+        "target",
+        sa.text("priority DESC"),
+        "id",
+        sqlite_where=sa.text("waiting = 1"),
+        postgresql_where=sa.text("waiting = 1"),
+    ),
+    sa.Index(
+        "ix_runs_agent",
+        "agent",
+        sqlite_where=sa.text("agent IS NOT NULL"),
+        postgresql_where=sa.text("agent IS NOT NULL"),
+    ),
     sa.Index("ix_runs_job", "job_id", "state"),
-    sa.Index("ix_runs_parent", "parent", sqlite_where=sa.text("parent IS NOT NULL"), postgresql_where=sa.text("parent IS NOT NULL")),
+    sa.Index(
+        "ix_runs_parent",
+        "parent",
+        sqlite_where=sa.text("parent IS NOT NULL"),
+        postgresql_where=sa.text("parent IS NOT NULL"),
+    ),
     sa.Index("ix_runs_state", "state", "id"),
     sa.Index("ix_runs_experiment", "experiment", "id"),
     sa.Index("ix_runs_workspace", "workspace", "id"),
@@ -117,7 +139,12 @@ runs = sa.Table(
     sa.Index("ix_runs_started", "started"),
     sa.Index("ix_runs_ended", "ended"),
     sa.Index("ix_runs_exit_code", "exit_code", "id"),
-    sa.Index("ix_runs_label", "label", sqlite_where=sa.text("label IS NOT NULL"), postgresql_where=sa.text("label IS NOT NULL")),
+    sa.Index(
+        "ix_runs_label",
+        "label",
+        sqlite_where=sa.text("label IS NOT NULL"),
+        postgresql_where=sa.text("label IS NOT NULL"),
+    ),
 )
 
 attempts = sa.Table(

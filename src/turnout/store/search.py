@@ -19,7 +19,10 @@ Condition = sa.ColumnElement[bool]
 
 _NAME = sa.case(
     (_RUNS.c.child == 0, sa.literal("run").concat(sa.cast(_RUNS.c.number, sa.Text))),
-    else_=sa.literal("run").concat(sa.cast(_RUNS.c.number, sa.Text)).concat(".").concat(sa.cast(_RUNS.c.child, sa.Text)),
+    else_=sa.literal("run")
+    .concat(sa.cast(_RUNS.c.number, sa.Text))
+    .concat(".")
+    .concat(sa.cast(_RUNS.c.child, sa.Text)),
 )
 _PARENT = sa.case((_RUNS.c.child > 0, sa.literal("run").concat(sa.cast(_RUNS.c.number, sa.Text))), else_=None)
 _COLUMNS: dict[str, sa.ColumnElement[Any]] = {
@@ -51,7 +54,9 @@ def find_runs(
     found = _ids(connection, having, limit, offset)
     if lacking is None or len(found) == limit:
         return found
-    skipped = 0 if not offset else connection.execute(sa.select(sa.func.count()).select_from(having.subquery())).scalar_one()
+    skipped = (
+        0 if not offset else connection.execute(sa.select(sa.func.count()).select_from(having.subquery())).scalar_one()
+    )
     return found + _ids(connection, lacking, limit - len(found), max(0, offset - skipped))
 
 
@@ -71,7 +76,17 @@ def _sorted(select: sa.Select[tuple[int]], order: Sort) -> tuple[sa.Select[tuple
             keys = [_RUNS.c.number, _RUNS.c.child]
         else:
             keys = [_RUNS.c.job_id if order.column == "job" else _COLUMNS[order.column]]
-        nullable = order.column in ("reason", "exit_code", "node", "label", "parent", "queued", "started", "ended", "duration")
+        nullable = order.column in (
+            "reason",
+            "exit_code",
+            "node",
+            "label",
+            "parent",
+            "queued",
+            "started",
+            "ended",
+            "duration",
+        )
         having = select.where(keys[0].is_not(None)) if nullable else select
         lacking = select.where(keys[0].is_(None)) if nullable else None
     ordered = [key.desc() if order.descending else key for key in (*keys, _RUNS.c.id)]
@@ -83,7 +98,11 @@ def _namespace(space: str, name: str) -> tuple[sa.FromClause, list[sa.ColumnElem
     if space == "metrics":
         names, table = schema.metric_names, schema.metrics
         number = sa.select(names.c.id).where(names.c.name == name).scalar_subquery()
-        rows = sa.select(table.c.run_id, table.c.last).where(table.c.name_id == number, table.c.last.is_not(None)).subquery()
+        rows = (
+            sa.select(table.c.run_id, table.c.last)
+            .where(table.c.name_id == number, table.c.last.is_not(None))
+            .subquery()
+        )
         return rows, [rows.c.last]
     table = schema.params if space == "params" else schema.tags
     rows = sa.select(table).where(table.c.name == name).subquery()

@@ -14,6 +14,7 @@ from turnout.store.database import open_engine, prepare
 from turnout.store.writer import Tx, Writer
 
 T = TypeVar("T")
+Connection = sa.Connection
 
 
 class Store:

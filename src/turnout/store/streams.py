@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,11 +48,17 @@ class Marks:
             if key in self._known:
                 updates.append({"r": run, "a": attempt, "s": stream, "size": mark.size, "frames": mark.frames})
             else:
-                inserts.append({"run_id": run, "attempt": attempt, "stream": stream, "size": mark.size, "frames": mark.frames})
+                inserts.append(
+                    {"run_id": run, "attempt": attempt, "stream": stream, "size": mark.size, "frames": mark.frames}
+                )
         if inserts:
             self._tx.connection.execute(table.insert(), inserts)
         if updates:
-            where = (table.c.run_id == sa.bindparam("r"), table.c.attempt == sa.bindparam("a"), table.c.stream == sa.bindparam("s"))
+            where = (
+                table.c.run_id == sa.bindparam("r"),
+                table.c.attempt == sa.bindparam("a"),
+                table.c.stream == sa.bindparam("s"),
+            )
             values = {"size": sa.bindparam("size"), "frames": sa.bindparam("frames")}
             self._tx.connection.execute(table.update().where(*where).values(values), updates)
 
@@ -63,6 +70,21 @@ def _load(tx: Tx, keys: set[StreamKey]) -> dict[StreamKey, Mark]:
     runs = sorted({run for run, _, _ in keys})
     rows = tx.connection.execute(sa.select(table).where(table.c.run_id.in_(runs)))
     return {(row.run_id, row.attempt, row.stream): Mark(row.size, row.frames) for row in rows}
+
+
+def insert_output(tx: Tx, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        tx.connection.execute(schema.output.insert(), rows)
+
+
+def output_digest(tx: Tx, run: int, attempt: int) -> str:
+    """The hash of all output of an attempt that is here."""
+    table = schema.output
+    where = (table.c.run_id == run, table.c.attempt == attempt)
+    digest = hashlib.sha256()
+    for (content,) in tx.connection.execute(sa.select(table.c.content).where(*where).order_by(table.c.start)):
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def take_output(marks: Marks, key: StreamKey, offset: int, content: bytes) -> dict[str, Any] | None:
