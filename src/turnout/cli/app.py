@@ -6,14 +6,38 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 
-from turnout.errors import TurnoutError
+from turnout.errors import InvalidInput, TurnoutError
 
 F = TypeVar("F", bound=Callable[..., Any])
+_NOBODY_READS = 141
+_INTERRUPTED = 130
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+class _Commands(click.Group):
+    """A group that says what a mistyped command may have meant, and takes a reader that went away for no error."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            hint = f"did you mean `{ctx.command_path} {near[0]}`?" if near else f"`{ctx.command_path} --help` lists them"
+            raise InvalidInput(f"no command {args[0]!r}", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on: nothing more to say, or to flush at the end
+            return _NOBODY_READS
+        return code
 
 
 def _names_of(kind: str) -> Callable[..., list[str]]:
@@ -51,7 +75,7 @@ def _limit(function: F) -> F:
     )(function)
 
 
-@click.group(context_settings=_SETTINGS)
+@click.group(cls=_Commands, context_settings=_SETTINGS)
 @click.version_option(package_name="turnout", message="turnout %(version)s")
 def app() -> None:
     """Run experiments on any compute, and keep what ran."""
@@ -65,9 +89,9 @@ def app() -> None:
 @click.option("--name", help="A name of your own for it, to be used like run12.")
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag the runs.")
 @click.option("--env", multiple=True, metavar="K=V", help="Set an environment variable.")
-@click.option("--cpus", type=int, help="Processors one run needs.")
+@click.option("--cpus", type=click.IntRange(min=1), help="Processors one run needs.")
 @click.option("--memory", metavar="SIZE", help="Memory one run may use: 500M, 4G.")
-@click.option("--gpus", type=int, help="GPUs one run needs.")
+@click.option("--gpus", type=click.IntRange(min=0), help="GPUs one run needs.")
 @click.option("--time", metavar="TIME", help="Time limit: 90s, 15m, 2h, 1:30:00.")
 @click.option(
     "--grace", type=float, default=10.0, show_default=True, help="Seconds between SIGTERM and SIGKILL when it is ended."
@@ -76,9 +100,9 @@ def app() -> None:
     "--retry", default="0", metavar="N|never", help="Further attempts after a failure of its own; never = at most once."
 )
 @click.option("--priority", type=int, default=0, help="Higher goes first.")
-@click.option("--runs", type=int, default=1, help="Run the same command so many times, as children run5.1 …")
+@click.option("--runs", type=click.IntRange(min=1), default=1, help="Run the same command so many times, as children run5.1 …")
 @click.option("--multi", type=click.Path(path_type=Path), metavar="FILE", help="One run per line of FILE.")
-@click.option("--concurrent", type=int, help="At most so many at once per node.")
+@click.option("--concurrent", type=click.IntRange(min=1), help="At most so many at once per node.")
 @click.option("--detach", "-d", is_flag=True, help="Return at once.")
 @click.option("--wait", is_flag=True, help="Exit with the run's own code.")
 @click.option("--dry-run", is_flag=True, help="Show exactly what would happen; change nothing.")
@@ -91,7 +115,7 @@ def app() -> None:
     help="Take this file although it looks like a secret.",
 )
 @_json
-def run(detach: bool, wait: bool, dry_run: bool, json: bool, **options: Any) -> None:
+def run(detach: bool, wait: bool, dry_run: bool, json: bool, **options: Any) -> int:
     """Run a script (.sh), a Python file (.py) or any command.
 
     The files of the current directory are frozen first, so that what is queued is what you see now. In the foreground,
@@ -100,7 +124,7 @@ def run(detach: bool, wait: bool, dry_run: bool, json: bool, **options: Any) -> 
     from turnout.cli import submit
 
     how = submit.How(detach=detach, wait=wait, dry_run=dry_run, json=json)
-    sys.exit(submit.run(submit.Asked(**options), how))
+    return submit.run(submit.Asked(**options), how)
 
 
 @app.command()
@@ -116,11 +140,11 @@ def status(name: str | None, json: bool) -> None:
 @app.command()
 @_run_name
 @_json
-def attach(name: str, json: bool) -> None:
+def attach(name: str, json: bool) -> int:
     """Show a run's output as it comes, from its beginning, until it is over. Ctrl-C leaves; the run goes on."""
     from turnout.cli import look
 
-    sys.exit(look.attach(name, json))
+    return look.attach(name, json)
 
 
 @app.command()
@@ -176,7 +200,7 @@ def why(name: str, json: bool) -> None:
     look.why(name, json)
 
 
-@app.group("list")
+@app.group("list", cls=_Commands)
 def list_() -> None:
     """List runs or jobs."""
 
@@ -204,7 +228,7 @@ def list_jobs(limit: int, json: bool) -> None:
     look.list_jobs(limit, json)
 
 
-@app.group()
+@app.group(cls=_Commands)
 def cancel() -> None:
     """Cancel runs, a job, or everything. Cancelling twice is no error."""
 
@@ -273,14 +297,14 @@ def plot(metrics: tuple[str, ...], runs: tuple[str, ...], filters: tuple[str, ..
 
 @app.command()
 @_json
-def doctor(json: bool) -> None:
+def doctor(json: bool) -> int:
     """Look for what could be wrong, and say what to do about it."""
     from turnout.cli import checkup
 
-    sys.exit(checkup.doctor(json))
+    return checkup.doctor(json)
 
 
-@app.group()
+@app.group(cls=_Commands)
 def hub() -> None:
     """The process in the background that keeps everything."""
 
@@ -314,7 +338,7 @@ def hub_stop(json: bool) -> None:
 
 
 @hub.command("logs")
-@click.option("--lines", "-n", default=50, show_default=True, help="The last so many.")
+@click.option("--lines", "-n", default=50, show_default=True, type=click.IntRange(min=1), help="The last so many.")
 @_json
 def hub_logs(lines: int, json: bool) -> None:
     """What the hub wrote into its log."""
@@ -323,19 +347,18 @@ def hub_logs(lines: int, json: bool) -> None:
     steer.hub_logs(lines, json)
 
 
-def main(argv: list[str] | None = None) -> Any:
+def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command and exits with its code. Every error is said in one shape: what, where, what to type next."""
     args = sys.argv[1:] if argv is None else argv
     try:
-        app.main(args, prog_name="turnout")
+        sys.exit(app.main(args, prog_name="turnout", standalone_mode=False))
     except TurnoutError as error:
         _say_error(error, as_json="--json" in _own_options(args))
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on: not an error, and nothing more to flush
-        sys.exit(141)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except click.UsageError as error:
+        sys.exit(_say_usage(error, as_json="--json" in _own_options(args)))
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(_INTERRUPTED)
 
 
 def _own_options(args: list[str]) -> list[str]:
@@ -348,6 +371,15 @@ def _own_options(args: list[str]) -> list[str]:
             break
         own.append(arg)
     return own
+
+
+def _say_usage(error: click.UsageError, *, as_json: bool) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":  # a command without the word it needs: its help says which there are
+        error.show()
+    else:
+        path = error.ctx.command_path if error.ctx is not None else "turnout"
+        _say_error(InvalidInput(error.format_message(), hint=f"`{path} --help` shows how"), as_json=as_json)
+    return InvalidInput.exit_code
 
 
 def _say_error(error: TurnoutError, *, as_json: bool) -> None:

@@ -128,7 +128,7 @@ class _Work:
         expected = fact.body.get("output_sha256")
         if not size or size > _HASH_AT_MOST or not expected:
             return True
-        return output_digest(self._tx, fact.run, fact.attempt) == expected
+        return bool(output_digest(self._tx, fact.run, fact.attempt) == expected)
 
     def _take_record(self, points: metrics.RunMetrics, chunk: Chunk, record: dict[str, Any]) -> None:
         """One record of a run's spool: metrics, parameters or tags (an artifact's path concerns its node alone)."""

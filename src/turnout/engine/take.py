@@ -74,7 +74,8 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
 
 def held_by(tx: Tx, jobs: Jobs, agent: int, max_runs: int) -> tuple[list[Grant], dict[Attempt, str | None]]:
     """What the store says this agent has: its attempts as grants, and for each whether its end was asked for."""
-    grants, stops = [], {}
+    grants: list[Grant] = []
+    stops: dict[Attempt, str | None] = {}
     for entry in held_runs(tx, agent):
         job = jobs.get(tx, entry.job)
         grants.append(_grant(entry, entry.record, job, slots_of(_waiting(entry, job), max_runs)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
 import sqlalchemy as sa
@@ -97,7 +97,8 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     @router.post("/blobs/get")
     async def get_blobs(digests: list[str]) -> Response:
         _check_digests(digests)
-        if absent := await run_in_threadpool(blobs.missing, digests):
+        absent = await run_in_threadpool(blobs.missing, digests)
+        if absent:
             raise NotFound(f"{len(absent)} blobs are not here, {absent[0]} the first")
         return StreamingResponse(send_pack(blobs, digests), media_type="application/octet-stream")
 

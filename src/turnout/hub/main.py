@@ -32,7 +32,7 @@ from turnout.home import Home, HubRecord
 from turnout.hub.api import HubState, make_router
 from turnout.hub.app import make_app, make_wire_app
 from turnout.hub.notifier import Notifier
-from turnout.hub.security import Gate
+from turnout.hub.security import App, Gate
 from turnout.hub.tokens import AgentTokens, user_token
 from turnout.hub.wire import WireRoutes
 from turnout.registry import provider_class
@@ -133,14 +133,15 @@ class Hub:
         only_wire = make_wire_app(wire)
         everything = make_app(router, only_wire)
         token = user_token(self._home)
-        bound = [(everything, _SOCKET_HOSTS, False, _bind_unix(self._socket_paths[0]))]
+        bound: list[tuple[App, tuple[str, ...], bool, socket.socket]] = []
+        bound.append((everything, _SOCKET_HOSTS, False, _bind_unix(self._socket_paths[0])))
         bound.append((only_wire, _SOCKET_HOSTS, True, _bind_unix(self._socket_paths[1])))
         if self._listen:
             tcp = _bind_tcp(self._listen)
             port = tcp.getsockname()[1]
             bound.append((everything, (f"127.0.0.1:{port}", f"localhost:{port}"), False, tcp))
             self._listen = f"127.0.0.1:{port}"
-        servers = []
+        servers: list[tuple[uvicorn.Server, socket.socket]] = []
         for app, hosts, is_wire, sock in bound:
             gate = Gate(app, hosts=hosts, user_token=token, find_agent=self._tokens.find, only_wire=is_wire)
             watched = gate if is_wire else self._count_clients(gate)

@@ -56,7 +56,8 @@ class WireRoutes:
             raise Conflict(
                 f"this hub speaks protocol {PROTOCOL}, the agent {message.protocol}", hint="start the agent anew"
             )
-        return _json(await asyncio.wrap_future(self._dispatch.welcome(_agent(request), message)))
+        welcome = await asyncio.wrap_future(self._dispatch.welcome(_agent(request), message))
+        return _json(welcome)
 
     async def poll(self, request: Request) -> Response:
         """Answers as soon as there is something to say, at the latest when the agent's patience or a third of its lease is

@@ -49,6 +49,7 @@ class RunRecord:
 
     id: int
     state: RunState
+    priority: int = 0
     attempt: int = 0
     progress: int = 0
     reason: Reason | None = None

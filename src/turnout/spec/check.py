@@ -25,8 +25,8 @@ def check(spec: JobSpec) -> None:
 def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
     for what, label in (("experiment", spec.experiment), ("workspace", spec.workspace), ("target", spec.target)):
         yield from _caught(check_label, label, what)
-    for label in {spec.label, *(run.label for run in spec.runs)} - {None}:
-        yield from _caught(check_label, str(label), "run name")
+    for name in {spec.label, *(run.label for run in spec.runs)} - {None}:
+        yield from _caught(check_label, str(name), "run name")
     for key in spec.tags:
         yield from _caught(check_tag_key, key)
     for key in (*spec.env, *spec.inherited_env):

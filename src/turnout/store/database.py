@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,9 @@ def prepare(engine: Engine, *, backup_dir: Path | None) -> None:
 def backup_sqlite(source: Path, target: Path) -> None:
     """A consistent, checked copy of a live SQLite database, 0600."""
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-    with sqlite3.connect(source) as original, sqlite3.connect(target) as copy:
+    with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
         original.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")  # one file, nothing beside it
         (verdict,) = copy.execute("PRAGMA quick_check").fetchone()
     if verdict != "ok":
         raise Unavailable(f"the backup {target} is damaged: {verdict}", hint="the database was left as it is")

@@ -141,7 +141,7 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
     planned = spec.repeat if spec.repeat > 1 else 0
     shared = {
         "child": 0, "job_id": job, "parent": None, "workspace": spec.workspace, "experiment": spec.experiment,
-        "target": spec.target, "priority": spec.priority, "waiting": 1, "state": str(RunState.QUEUED),
+        "target": spec.target, "priority": spec.priority, "waiting": -spec.priority, "state": str(RunState.QUEUED),
         "failures_left": spec.retry.failures, "losses_left": spec.retry.losses, "children_planned": planned,
         "remaining": planned, "created": tx.now, "queued": tx.now, "event_seq": 2,
     }  # fmt: skip

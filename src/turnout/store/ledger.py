@@ -17,7 +17,7 @@ from turnout.store import schema
 from turnout.store.writer import Tx
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(RunRecord))
-_WRITTEN = tuple(name for name in _FIELDS if name not in ("id", "parent", "children_planned"))
+_WRITTEN = tuple(name for name in _FIELDS if name not in ("id", "parent", "children_planned", "priority"))
 RECORD_COLUMNS = [schema.runs.c[name] for name in _FIELDS]
 MOST_IN = 500  # bound parameters per statement; SQLite's limit is 32766, plans stay small
 
@@ -174,7 +174,12 @@ def _close_attempt() -> sa.Update:
 
 def _parameters(old: RunRecord, new: RunRecord) -> dict[str, Any]:
     values: dict[str, Any] = {f"new_{name}": getattr(new, name) for name in _WRITTEN}
-    values.update(old_id=old.id, old_attempt=old.attempt, old_state=str(old.state), new_waiting=int(is_waiting(new)))
+    values.update(
+        old_id=old.id,
+        old_attempt=old.attempt,
+        old_state=str(old.state),
+        new_waiting=-new.priority if is_waiting(new) else None,
+    )
     values["new_progress"] = int(new.progress)
     values["new_agent"] = new.agent if new.on_node else None
     return values

@@ -90,7 +90,10 @@ def insert(tx: Tx, given: RunMetrics) -> dict[int, list[str]]:
     known = _summaries(tx, {run for run, _ in keyed})
     keyed = _within_limit(keyed, known)
     tails = _open_chunks(tx, {key: known[key] for key in keyed if key in known})
-    fresh, changed, chunks, replaced = [], [], [], []
+    fresh: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
+    chunks: list[dict[str, Any]] = []
+    replaced: list[dict[str, Any]] = []
     for key, series in keyed.items():
         summary = known.get(key)
         _number_steps(series, summary["step"] if summary else -1)

@@ -40,8 +40,8 @@ def waiting_runs(tx: Tx, target: str, *, most: int) -> Iterator[Entry]:
     """Runs in the queue of a target, highest priority and oldest first. Rows that another hub holds are passed over."""
     select = (
         sa.select(*RECORD_COLUMNS, *_EXTRA)
-        .where(_RUNS.c.waiting == 1, _RUNS.c.target == target)
-        .order_by(_RUNS.c.priority.desc(), _RUNS.c.id)
+        .where(_RUNS.c.waiting.is_not(None), _RUNS.c.target == target)
+        .order_by(_RUNS.c.waiting, _RUNS.c.id)
         .limit(most)
         .with_for_update(skip_locked=True)
     )
@@ -60,10 +60,10 @@ def insert_child(tx: Tx, parent: Entry, index: int) -> Entry:
     """The row of child number `index`, with its parent's tags and parameters; created, not yet queued."""
     run = next_numbers(tx, "run_id", 1)
     record = RunRecord(
-        id=run, state=RunState.CREATED, parent=parent.record.id,
+        id=run, state=RunState.CREATED, priority=parent.record.priority, parent=parent.record.id,
         failures_left=parent.record.failures_left, losses_left=parent.record.losses_left,
     )  # fmt: skip
-    own = {
+    own: dict[str, sa.ColumnElement[Any]] = {
         "id": sa.literal(run, sa.BigInteger), "child": sa.literal(index), "parent": sa.literal(parent.record.id, sa.BigInteger),
         "state": sa.literal(str(record.state)), "created": sa.literal(tx.now, sa.Double),
         "failures_left": sa.literal(record.failures_left), "losses_left": sa.literal(record.losses_left),
@@ -81,7 +81,7 @@ def insert_child(tx: Tx, parent: Entry, index: int) -> Entry:
 def targets_with_waiting_runs(connection: sa.Connection, targets: Iterable[str]) -> list[str]:
     found = []
     for target in targets:
-        select = sa.select(_RUNS.c.id).where(_RUNS.c.waiting == 1, _RUNS.c.target == target).limit(1)
+        select = sa.select(_RUNS.c.id).where(_RUNS.c.waiting.is_not(None), _RUNS.c.target == target).limit(1)
         if connection.execute(select).first() is not None:
             found.append(target)
     return found
@@ -121,7 +121,7 @@ def _parts(ids: Iterable[int]) -> Iterator[list[int]]:
         yield ordered[start : start + MOST_IN]
 
 
-def _entry(row: sa.Row[Any]) -> Entry:
+def _entry(row: Iterable[Any]) -> Entry:
     values = tuple(row)
     number, child, job, argv, params, after = values[len(RECORD_COLUMNS) :]
     return Entry(

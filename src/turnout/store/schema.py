@@ -17,7 +17,7 @@ metadata = sa.MetaData(
 )
 
 _Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-_Time = sa.Double()
+_Time: sa.types.TypeEngine[float] = sa.Double()
 
 counters = sa.Table(
     "counters",
@@ -84,7 +84,7 @@ runs = sa.Table(
     sa.Column("argv", sa.Text, nullable=False),
     sa.Column("params", sa.Text, nullable=False, server_default="{}"),
     sa.Column("priority", sa.Integer, nullable=False, server_default="0"),
-    sa.Column("waiting", sa.SmallInteger, nullable=False, server_default="0"),
+    sa.Column("waiting", sa.Integer),  # place in the queue, lowest first: minus the priority; NULL = not in it
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("attempt", sa.Integer, nullable=False, server_default="0"),
     sa.Column("progress", sa.SmallInteger, nullable=False, server_default="0"),
@@ -112,10 +112,10 @@ runs = sa.Table(
     sa.Index(
         "ix_runs_queue",
         "target",
-        sa.text("priority DESC"),
+        "waiting",
         "id",
-        sqlite_where=sa.text("waiting = 1"),
-        postgresql_where=sa.text("waiting = 1"),
+        sqlite_where=sa.text("waiting IS NOT NULL"),
+        postgresql_where=sa.text("waiting IS NOT NULL"),
     ),
     sa.Index(
         "ix_runs_agent",

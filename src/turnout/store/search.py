@@ -67,6 +67,7 @@ def _ids(connection: sa.Connection, select: sa.Select[tuple[int]], limit: int, o
 def _sorted(select: sa.Select[tuple[int]], order: Sort) -> tuple[sa.Select[tuple[int]], sa.Select[tuple[int]] | None]:
     """Two selects that each follow an index: the runs that have the column, sorted; those that lack it, newest first."""
     space, dot, name = order.column.partition(".")
+    lacking: sa.Select[tuple[int]] | None
     if dot:
         source, keys = _namespace(space, name)
         having = select.join(source, source.c.run_id == _RUNS.c.id)
@@ -208,13 +209,12 @@ def _plain(value: Scalar) -> Any:
 
 def waiting_ahead(connection: sa.Connection, run: int) -> int | None:
     """How many runs are before this one in its target's queue; None when it does not wait."""
-    columns = (_RUNS.c.target, _RUNS.c.priority, _RUNS.c.waiting)
-    row = connection.execute(sa.select(*columns).where(_RUNS.c.id == run)).one()
-    if not row.waiting:
+    row = connection.execute(sa.select(_RUNS.c.target, _RUNS.c.waiting).where(_RUNS.c.id == run)).one()
+    if row.waiting is None:
         return None
-    before = sa.or_(_RUNS.c.priority > row.priority, sa.and_(_RUNS.c.priority == row.priority, _RUNS.c.id < run))
-    count = sa.select(sa.func.count()).where(_RUNS.c.waiting == 1, _RUNS.c.target == row.target, before)
-    return int(connection.execute(count).scalar_one())
+    before = sa.or_(_RUNS.c.waiting < row.waiting, sa.and_(_RUNS.c.waiting == row.waiting, _RUNS.c.id < run))
+    queue = (_RUNS.c.target == row.target, _RUNS.c.waiting.is_not(None))
+    return int(connection.execute(sa.select(sa.func.count()).where(*queue, before)).scalar_one())
 
 
 def newest_jobs(connection: sa.Connection, *, limit: int, offset: int) -> list[int]:

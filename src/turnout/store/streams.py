@@ -59,7 +59,7 @@ class Marks:
                 table.c.attempt == sa.bindparam("a"),
                 table.c.stream == sa.bindparam("s"),
             )
-            values = {"size": sa.bindparam("size"), "frames": sa.bindparam("frames")}
+            values: dict[str, Any] = {"size": sa.bindparam("size"), "frames": sa.bindparam("frames")}
             self._tx.connection.execute(table.update().where(*where).values(values), updates)
 
 
@@ -87,7 +87,7 @@ def output_digest(tx: Tx, run: int, attempt: int) -> str:
     return digest.hexdigest()
 
 
-def take_output(marks: Marks, key: StreamKey, offset: int, content: bytes) -> dict[str, Any] | None:
+def take_output(marks: Marks, key: StreamKey, offset: int, content: memoryview) -> dict[str, Any] | None:
     """The row to insert for the part of `content` that is new, or None when there is none (a repeat, or beyond a gap)."""
     mark = marks.get(key)
     skip = fresh_part(mark.size, offset, len(content))
@@ -99,7 +99,7 @@ def take_output(marks: Marks, key: StreamKey, offset: int, content: bytes) -> di
     return row
 
 
-def take_frames(marks: Marks, key: StreamKey, offset: int, content: bytes) -> list[dict[str, Any]]:
+def take_frames(marks: Marks, key: StreamKey, offset: int, content: memoryview) -> list[dict[str, Any]]:
     """The new, whole frames of a piece of spool, decoded. Only whole frames move the mark; a damaged one stops there."""
     mark = marks.get(key)
     skip = fresh_part(mark.size, offset, len(content))

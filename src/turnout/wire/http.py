@@ -31,7 +31,7 @@ class Answer:
     def __init__(self, raw: http.client.HTTPResponse) -> None:
         self.status = raw.status
         self.headers = raw.headers
-        self.stream: BinaryIO = raw  # type: ignore[assignment]
+        self.stream: BinaryIO = raw
 
     def read(self) -> bytes:
         try:
@@ -72,12 +72,12 @@ class Connection:
             self.close()
             stale = not fresh and isinstance(error, (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError))
             if not (stale and again and (body is None or isinstance(body, bytes))):
-                raise Unreachable(f"{self._address}: {error or type(error).__name__}") from error
+                raise Unreachable(f"{self._address}: {str(error) or type(error).__name__}") from error
         try:
             return self._once(method, path, body, headers, timeout)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise Unreachable(f"{self._address}: {error or type(error).__name__}") from error
+            raise Unreachable(f"{self._address}: {str(error) or type(error).__name__}") from error
 
     def close(self) -> None:
         if self._raw is not None:
