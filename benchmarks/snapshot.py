@@ -61,7 +61,7 @@ def make_tree(root: Path, count: int) -> int:
         folder = root / f"package{number // (10 * PER_DIRECTORY):02d}" / f"module{number // PER_DIRECTORY:03d}"
         if number % PER_DIRECTORY == 0:
             folder.mkdir(parents=True)
-        text = f"# file {number}\n" + "".join(rng.choices(lines, k=max(1, int(rng.lognormvariate(3.8, 0.9)))))
+        text = f"# file {number}\n" + "".join(rng.choices(lines, k=max(1, int(rng.lognormvariate(3.5, 0.9)))))
         total += (folder / f"part_{number % PER_DIRECTORY}.py").write_text(text)
     (root / ".gitignore").write_text("*.log\nbuild/\ndist/\n*.ckpt\nwandb/\n")
     git = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0")
