@@ -15,7 +15,7 @@ ROOT = Path(turnout.errors.__file__).parent
 
 WORDS = {"errors", "model", "wire"}
 RULES = WORDS | {"plugin", "spec", "query", "schedule", "search", "pipeline"}
-MEANS = RULES | {"config", "snapshot", "blobs", "store", "registry", "_version"}
+MEANS = RULES | {"config", "home", "snapshot", "blobs", "store", "registry", "_version"}
 WORK = MEANS | {"engine", "futures", "compat"}
 ALL = WORK | {"providers", "agent", "track", "hub", "ui", "client", "cli", "testing", "turnout"}
 
@@ -26,7 +26,7 @@ SEES: dict[str, set[str]] = {
     "model": {"errors"},
     "wire": set(),
     "track": set(),
-    "agent": {"wire"},
+    "agent": {"wire", "_version"},
     "plugin": {"errors", "wire"},
     "providers": {"plugin"},
     "spec": WORDS | {"plugin"},
@@ -35,6 +35,7 @@ SEES: dict[str, set[str]] = {
     "search": WORDS | {"plugin"},
     "pipeline": WORDS | {"plugin"},
     "config": RULES,
+    "home": {"errors"},
     "registry": RULES | {"config"},
     "blobs": RULES | {"config"},
     "snapshot": RULES | {"config", "blobs"},
@@ -44,8 +45,8 @@ SEES: dict[str, set[str]] = {
     "compat": MEANS,
     "hub": WORK,
     "ui": WORK | {"hub"},
-    "client": WORDS | {"query", "snapshot", "_version"},  # snapshot: it freezes the user's files itself
-    "cli": {"client", "errors", "model", "query", "config", "_version"},
+    "client": WORDS | {"query", "snapshot", "config", "home", "_version"},  # snapshot: it freezes the user's files itself
+    "cli": {"client", "errors", "model", "query", "config", "home", "_version"},
     "turnout": {"client", "track", "futures", "errors", "_version"},
     "testing": ALL,
 }

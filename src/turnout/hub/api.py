@@ -8,7 +8,6 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
-import sqlalchemy as sa
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,7 +25,7 @@ from turnout.schedule.explain import Situation, explain
 from turnout.spec.check import check
 from turnout.store import metrics, reads, search
 from turnout.store.queue import live_runs
-from turnout.store.store import Store
+from turnout.store.store import Connection, Store
 from turnout.wire.manifest import is_digest
 
 T = TypeVar("T")
@@ -58,7 +57,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     """All routes below ``/api``."""
     router = APIRouter(prefix="/api")
 
-    async def reading(function: Callable[[sa.Connection], T]) -> T:
+    async def reading(function: Callable[[Connection], T]) -> T:
         def work() -> T:
             with store.read() as connection:
                 return function(connection)
@@ -116,7 +115,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
     @router.post("/cancel")
     async def cancel(wanted: CancelRequest) -> list[dict[str, Any]]:
-        def select(connection: sa.Connection) -> list[int]:
+        def select(connection: Connection) -> list[int]:
             if wanted.all:
                 return live_runs(connection)
             if wanted.job is not None:
@@ -139,7 +138,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         expression = query.parse_all(filter)
         order = query.parse_sort(sort) if sort else None
 
-        def work(connection: sa.Connection) -> list[dict[str, Any]]:
+        def work(connection: Connection) -> list[dict[str, Any]]:
             ids = search.find_runs(connection, expression, order, limit=limit, offset=offset)
             return reads.show_runs(connection, ids, children=True)
 
@@ -147,7 +146,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
     @router.get("/runs/{name}")
     async def show_run(name: str) -> dict[str, Any]:
-        def work(connection: sa.Connection) -> dict[str, Any]:
+        def work(connection: Connection) -> dict[str, Any]:
             run = reads.find_run(connection, name)
             (view,) = reads.show_runs(connection, [run], children=True)
             return {**view, "history": reads.run_attempts(connection, run)}
@@ -159,7 +158,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         """The run as soon as it is over, or as it is after `seconds`."""
         run = await reading(lambda connection: reads.find_run(connection, name))
 
-        def look(connection: sa.Connection) -> dict[str, Any]:
+        def look(connection: Connection) -> dict[str, Any]:
             return reads.show_runs(connection, [run], children=True)[0]
 
         return await _until([f"run:{run}"], seconds, lambda: reading(look), lambda view: view["state"] in TERMINAL)
@@ -172,7 +171,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     async def run_metrics(
         name: str, names: Annotated[list[str] | None, Query()] = None
     ) -> dict[str, list[dict[str, Any]]]:
-        def work(connection: sa.Connection) -> dict[str, metrics.Series]:
+        def work(connection: Connection) -> dict[str, metrics.Series]:
             return metrics.read(connection, reads.find_run(connection, name), names)
 
         found = await reading(work)
@@ -188,7 +187,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         """Output bytes from `offset`, up to a megabyte. With `seconds`, waits for new ones until the run is over."""
         run = await reading(lambda connection: reads.find_run(connection, name))
 
-        def look(connection: sa.Connection) -> tuple[bytes, int, int, str]:
+        def look(connection: Connection) -> tuple[bytes, int, int, str]:
             row = reads.show_runs(connection, [run])[0]
             number = row["attempts"] if attempt is None else attempt
             content = reads.read_output(connection, run, number, offset, _OUTPUT_PIECE)
@@ -205,7 +204,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
     @router.get("/runs/{name}/why")
     async def why(name: str) -> dict[str, Any]:
-        def work(connection: sa.Connection) -> Situation:
+        def work(connection: Connection) -> Situation:
             run = reads.find_run(connection, name)
             (view,) = reads.show_runs(connection, [run], children=True)
             ahead = search.waiting_ahead(connection, run)
@@ -222,7 +221,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
     @router.get("/runs/{name}/files")
     async def files(name: str) -> dict[str, Any]:
-        def work(connection: sa.Connection) -> dict[str, Any]:
+        def work(connection: Connection) -> dict[str, Any]:
             return search.snapshots_of(connection, reads.find_run(connection, name))
 
         return await reading(work)
@@ -231,14 +230,14 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     async def list_jobs(
         limit: Annotated[int, Query(ge=1, le=100_000)] = 100, offset: Annotated[int, Query(ge=0)] = 0
     ) -> list[dict[str, Any]]:
-        def work(connection: sa.Connection) -> list[dict[str, Any]]:
+        def work(connection: Connection) -> list[dict[str, Any]]:
             return reads.show_jobs(connection, search.newest_jobs(connection, limit=limit, offset=offset))
 
         return await reading(work)
 
     @router.get("/jobs/{name}")
     async def show_job(name: str) -> dict[str, Any]:
-        def work(connection: sa.Connection) -> dict[str, Any]:
+        def work(connection: Connection) -> dict[str, Any]:
             return reads.show_jobs(connection, [reads.find_job(connection, name)])[0]
 
         return await reading(work)
@@ -247,7 +246,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     async def wait_job(name: str, seconds: Wait = _LONGEST_WAIT) -> dict[str, Any]:
         """The job as soon as all its runs are over, or as it is after `seconds`."""
 
-        def look(connection: sa.Connection) -> dict[str, Any]:
+        def look(connection: Connection) -> dict[str, Any]:
             return reads.show_jobs(connection, [reads.find_job(connection, name)])[0]
 
         def is_over(view: dict[str, Any]) -> bool:
