@@ -122,8 +122,8 @@ def test_imports_point_down() -> None:
 @pytest.mark.parametrize(
     ("path", "source", "why"),
     [
-        ("agent/main.py", "from turnout.errors import Denied", "of turnout, agent may see wire"),
-        ("agent/main.py", "from ..hub import app", "of turnout, agent may see wire"),
+        ("agent/main.py", "from turnout.errors import Denied", "of turnout, agent may see _version, wire"),
+        ("agent/main.py", "from ..hub import app", "of turnout, agent may see _version, wire"),
         ("track/api.py", "from turnout import wire", "of turnout, track may see nothing"),
         ("providers/local.py", "import turnout.store.schema", "of turnout, providers may see plugin"),
         ("cli/list.py", "def f():\n    import turnout.hub", "of turnout, cli may see"),
