@@ -6,6 +6,7 @@ The hub reads ``TURNOUT_HOME/config.yaml``; the client reads ``turnout.yaml``, f
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,14 +31,16 @@ class Code:
     """Limits of a snapshot, in bytes and files."""
 
     max_file_size: int = 256 << 20
-    max_total_size: int = 4 << 30
+    max_size: int = 4 << 30
     max_files: int = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSettings:
-    """`lease`: seconds of silence after which an agent's runs may go elsewhere. `idle`: seconds without anything to do after
-    which the hub stops itself; `agent_idle` likewise for an agent."""
+    """`lease`: seconds of silence after which an agent's runs may go elsewhere.
+
+    `idle`: seconds without anything to do after which the hub stops itself; `agent_idle` likewise for an agent.
+    """
 
     lease: float = 30.0
     idle: float = 900.0
@@ -61,7 +64,8 @@ class Config:
 
 
 _SECTIONS: dict[str, type[Any]] = {"general": General, "code": Code, "hub": HubSettings}
-_ENVIRONMENT = {
+_WORDS = {int: "a whole number", float: "a number", str: "text"}
+_ENVIRONMENT: dict[str, tuple[str, str, type[Any]]] = {
     "TURNOUT_LEASE": ("hub", "lease", float),
     "TURNOUT_IDLE": ("hub", "idle", float),
     "TURNOUT_WORKSPACE": ("general", "workspace", str),
@@ -108,10 +112,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader)  # noqa: S506 - a SafeLoader
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
-        raise InvalidInput(f"{path}{line}: {getattr(error, 'problem', None) or 'not valid YAML'}") from error
+        problem = getattr(error, "problem", None) or "not valid YAML"
+        raise InvalidInput(
+            f"{path}{line}: {problem}", hint="it holds plain names and values: no tags, no aliases"
+        ) from error
     return _mapping(content or {}, str(path))
 
 
@@ -135,9 +142,16 @@ def _section(kind: type[Any], entry: Any, where: str) -> Any:
 def _typed(value: Any, annotation: Any, default: Any, where: str) -> Any:
     wanted = int if "int" in str(annotation) else type(default)
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        value = float(value)
     if not isinstance(value, wanted) or isinstance(value, bool):
-        raise InvalidInput(f"{where}: expected {wanted.__name__}, found {value!r}")
+        raise InvalidInput(f"{where}: expected {_WORDS[wanted]}, found {value!r}", hint=f"the default is {default}")
+    return _above_zero(value, where)
+
+
+def _above_zero(value: Any, where: str) -> Any:
+    """Every number here is a limit or a span of time; one that is not above zero (or not a number) means nothing."""
+    if not isinstance(value, str) and not 0 < value < math.inf:
+        raise InvalidInput(f"{where}: {value} is not above zero", hint="leave it out for the default")
     return value
 
 
@@ -156,7 +170,9 @@ def _with_environment(config: Config) -> Config:
             continue
         try:
             fields = {key: getattr(values[section], key) for key in values[section].__dataclass_fields__}
-            values[section] = type(values[section])(**{**fields, name: kind(text)})
+            values[section] = type(values[section])(**{**fields, name: _above_zero(kind(text), variable)})
         except ValueError as error:
-            raise InvalidInput(f"{variable}={text!r} is not a {kind.__name__}") from error
+            raise InvalidInput(
+                f"{variable}={text!r} is not {_WORDS[kind]}", hint=f"unset {variable}, or set it right"
+            ) from error
     return Config(targets=config.targets, **values)

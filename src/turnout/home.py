@@ -1,8 +1,8 @@
 """Where things are kept for this user: the state directory, the sockets, and who is the hub.
 
-``TURNOUT_HOME`` (default ``~/.turnout``) holds everything that lasts, 0700. Sockets need short paths and a local file system, so
-they live in ``XDG_RUNTIME_DIR`` or in a 0700 directory in the temp folder. A database does not work on a network file system, so there
-it goes to a directory on this host's own disk.
+``TURNOUT_HOME`` (default ``~/.turnout``) holds everything that lasts, 0700. Sockets need short paths and a local file
+system, so they live in ``XDG_RUNTIME_DIR`` or in a 0700 directory in the temp folder. A database does not work on a
+network file system, so there it goes to a directory on this host's own disk.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 import tempfile
@@ -23,6 +24,8 @@ _NETWORK_FS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "lustre", "gpfs", "beegfs", "ceph", "fuse.ceph", "afs", "9p", "fuse.sshfs",
      "glusterfs", "fuse.glusterfs", "panfs", "pvfs2", "orangefs", "fuse.juicefs", "wekafs"}
 )  # fmt: skip
+
+_LONGEST_SOCKET_PATH = 103  # macOS; Linux has room for four bytes more
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +89,20 @@ class Home:
                 hint="set TURNOUT_HOME to a directory you can write",
             ) from error
 
-    def sockets(self) -> Path:
-        """The directory of the sockets, made and checked."""
+    @property
+    def socket_dir(self) -> Path:
+        """Where a hub started from here has its sockets; a path that fits into a socket's address."""
         base = os.environ.get("XDG_RUNTIME_DIR")
         if base and os.path.isdir(base) and os.stat(base).st_uid == os.getuid():
-            parent = Path(base) / "turnout"
-        else:
-            parent = Path(tempfile.gettempdir()) / f"turnout-{os.getuid()}"
-        return private_dir(private_dir(parent) / self.key)
+            place = Path(base).absolute() / "turnout" / self.key
+            if len(os.fsencode(place / "agent.sock")) <= _LONGEST_SOCKET_PATH:
+                return place
+        return Path(tempfile.gettempdir()) / f"turnout-{os.getuid()}" / self.key
+
+    def sockets(self) -> Path:
+        """The directory of the sockets, made and checked."""
+        private_dir(self.socket_dir.parent)
+        return private_dir(self.socket_dir)
 
     def database_dir(self) -> Path:
         """Where the database lies: in the state directory, or on this host's own disk when that is on a network."""
@@ -107,21 +116,29 @@ class Home:
 
 
 def private_dir(path: Path) -> Path:
-    """Makes a 0700 directory, or checks that the one there is a directory of ours that nobody else may enter."""
-    try:
-        path.mkdir(mode=0o700, parents=True)
-    except FileExistsError:
-        pass
-    found = os.lstat(path)
+    """Makes a 0700 directory (and 0700 ones above it), or checks that the one there is ours and lets nobody else in.
+
+    A link is taken only when it is our own: another user's could lead elsewhere tomorrow.
+    """
+    for missing in reversed([each for each in (path, *path.parents) if not os.path.lexists(each)]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+    found = os.stat(path)
     if not stat.S_ISDIR(found.st_mode):
-        if path.is_symlink() and path.is_dir() and os.stat(path).st_uid == os.getuid():
-            return path
         raise InvalidInput(f"{path} is not a directory", hint="set TURNOUT_HOME to another place")
-    if found.st_uid != os.getuid():
+    if {found.st_uid, os.lstat(path).st_uid} != {os.getuid()}:
         raise InvalidInput(f"{path} belongs to another user", hint="set TURNOUT_HOME to a directory of your own")
     if found.st_mode & 0o077:
         os.chmod(path, 0o700)
     return path
+
+
+def is_private(path: Path) -> bool:
+    """Whether what is there is ours, in directories (two levels up) that nobody else can change."""
+    for each in (path, path.parent, path.parent.parent):
+        found = os.lstat(each)
+        if found.st_uid != os.getuid() or (found.st_mode & 0o022 and not stat.S_ISLNK(found.st_mode)):
+            return False
+    return True
 
 
 def write_private(path: Path, content: str) -> None:
@@ -143,19 +160,19 @@ def file_system(path: Path, mounts: str = "/proc/self/mounts") -> str:
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
             for line in file:
-                fields = line.split(" ")
-                point = fields[1].encode().decode("unicode_escape") if "\\" in fields[1] else fields[1]
+                _, written, found, *_ = line.split(" ")
+                point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), written)
                 inside = real == point or real.startswith(point.rstrip("/") + "/")
                 if inside and len(point) >= len(best):
-                    best, kind = point, fields[2]
-    except OSError:
+                    best, kind = point, found
+    except (OSError, ValueError):
         return ""
     return kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubRecord:
-    """Who the hub of a state directory is. Written by it under its lock; a stale one is recognised by pid and start time."""
+    """Who the hub of a state directory is. Written by it under its lock; one left behind is known by its silence."""
 
     host: str
     pid: int
@@ -172,7 +189,9 @@ class HubRecord:
 
     @classmethod
     def load(cls, home: Home) -> HubRecord | None:
+        """None when there is none, or it cannot be read as one."""
         try:
-            return cls(**json.loads(home.hub_file.read_text()))
-        except (OSError, ValueError, TypeError):
+            raw = json.loads(home.hub_file.read_text())
+            return cls(**raw) if isinstance(raw["socket"], str) and isinstance(raw["host"], str) else None
+        except (OSError, ValueError, TypeError, KeyError):
             return None

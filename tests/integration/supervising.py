@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import time
@@ -17,7 +16,7 @@ import pytest
 from tests.harness import wait_until
 from turnout.agent import launcher, record, tree
 from turnout.agent.launcher import Answer, Ended, Failed, Launcher, Started
-from turnout.agent.record import Exit
+from turnout.agent.record import Exit, Running
 from turnout.agent.supervisor import Order
 
 JOB = 7
@@ -60,18 +59,20 @@ class Node:
 
     def answer(self, key: str, *kinds: type) -> Answer:
         """The next answer of these kinds for this key, waited for and taken."""
+        answer = wait_until(lambda: self._take(key, kinds), 20.0, f"{kinds} for {key}")
+        assert answer is not None
+        return answer
 
-        def found() -> Answer | None:
-            poll = select.poll()
-            poll.register(self.launcher.fileno(), select.POLLIN)
-            if poll.poll(0):
-                self._answers += self.launcher.read()
-            match = next((a for a in self._answers if a.key == key and isinstance(a, kinds)), None)
-            if match is not None:
-                self._answers.remove(match)
-            return match
+    def has_ended(self, key: str) -> bool:
+        """Whether the launcher has said so."""
+        return self._take(key, (Ended,)) is not None
 
-        return wait_until(found, 20.0, f"{kinds} for {key}")
+    def _take(self, key: str, kinds: tuple[type, ...]) -> Answer | None:
+        self._answers += self.launcher.read()
+        match = next((a for a in self._answers if a.key == key and isinstance(a, kinds)), None)
+        if match is not None:
+            self._answers.remove(match)
+        return match
 
     def finish(self, key: str = KEY) -> Exit:
         """Wait until the launcher says that the attempt ended; what its record says."""
@@ -99,7 +100,25 @@ class Node:
     def wait_for_file(self, name: str, key: str = KEY) -> str:
         """The content of a file in the run's directory, once a line is in it."""
         path = self.directory(key) / "work" / name
-        return wait_until(lambda: path.exists() and path.read_text().endswith("\n") and path.read_text(), what=name)
+        wait_until(lambda: path.exists() and path.read_text().endswith("\n"), what=name)
+        return path.read_text()
+
+    def wait_for_child(self, key: str = KEY) -> Running:
+        """The record of a running attempt, once its command is in it."""
+
+        def found() -> Running | None:
+            running = record.read_running(str(self.ctl(key)))
+            return running if running is not None and running.child is not None else None
+
+        running = wait_until(found, what="the command's process")
+        assert running is not None
+        return running
+
+    def wait_for_record(self, key: str = KEY) -> Exit:
+        """The exit record, found in the directory without a word from the launcher."""
+        ended = wait_until(lambda: record.read_exit(str(self.ctl(key))), what="the exit record")
+        assert ended is not None
+        return ended
 
     def output(self, key: str = KEY) -> bytes:
         return (self.ctl(key) / "output").read_bytes()

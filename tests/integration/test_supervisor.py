@@ -192,8 +192,8 @@ def test_start_after_a_supervisor_died_executes_nothing(node: Node) -> None:
 def test_running_record_names_supervisor_and_command(node: Node) -> None:
     started = node.start("bash", "-c", "echo $$ > pid; read < /dev/zero")
     pid = int(node.wait_for_file("pid"))
-    running = record.examine(str(node.directory()))
-    assert isinstance(running, record.Running)
+    running = node.wait_for_child()
+    assert running == record.examine(str(node.directory()))
     assert running.supervisor == started.process
     assert running.child == tree.ProcessId(pid, tree.start_time(pid) or 0)
     assert running.boot == tree.boot_id()

@@ -1,7 +1,8 @@
-"""Ending a run: whatever its processes do to survive, the tree is empty within grace + 2 seconds, and the cause is true."""
+"""Ending a run: whatever its processes do to survive, the tree is empty within grace + 2 s, and the cause is true."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -12,7 +13,7 @@ import pytest
 from tests.harness import wait_until
 from tests.integration.supervising import KEY, Node, Stopwatch
 from tests.integration.supervising import node as node
-from turnout.agent import record, tree
+from turnout.agent import record, supervisor, tree
 from turnout.agent.launcher import Ended
 
 GRACE = 0.5
@@ -24,7 +25,7 @@ SHAPES = {
     "pipeline": "(sleep 1000 | sleep 1000 | sleep 1000) & echo up > ready; wait",
     "double fork": "( (trap '' TERM; sleep 1000; sleep 1000) & ) ; echo up > ready; sleep 1000",
     "new session": "setsid sh -c 'trap \"\" TERM; echo up > ready; while :; do sleep 1000; done'",
-    "daemon": "( setsid sh -c 'trap \"\" TERM HUP; echo up > ready; exec >&- 2>&-; while :; do sleep 9; done' & ); sleep 9",
+    "daemon": "(setsid sh -c 'trap \"\" TERM; echo up > ready; exec >&- 2>&-; while :; do sleep 9; done' &); sleep 9",
     "stopped": "sleep 1000 & kill -STOP $!; echo up > ready; kill -STOP $$",
     "job control": "set -m; sleep 1000 & sleep 1000 & echo up > ready; wait",
     "no environment": "( env -i setsid sleep 1000 & ); echo up > ready; sleep 1000",
@@ -90,7 +91,9 @@ def test_fork_storm_is_ended(node: Node) -> None:
 
 def test_time_limit_ends_the_tree(node: Node) -> None:
     with Stopwatch() as watch:
-        ended = node.shell("trap '' TERM; (setsid sleep 1000 &); while :; do sleep 1000; done", seconds=0.5, grace=GRACE)
+        ended = node.shell(
+            "trap '' TERM; (setsid sleep 1000 &); while :; do sleep 1000; done", seconds=0.5, grace=GRACE
+        )
     assert (ended.cause, ended.signal, ended.message) == ("timeout", signal.SIGKILL, "time limit reached")
     assert 0.5 + GRACE <= watch.seconds < 0.5 + GRACE + 2
     assert processes_in(node) == []
@@ -101,7 +104,9 @@ def test_end_before_the_time_limit_is_no_timeout(node: Node) -> None:
 
 
 def test_command_may_use_its_grace(node: Node) -> None:
-    started = node.start("bash", "-c", "trap 'sleep 0.3; echo saved; exit 9' TERM; echo up > ready; sleep 1000 & wait", grace=10.0)
+    started = node.start(
+        "bash", "-c", "trap 'sleep 0.3; echo saved; exit 9' TERM; echo up > ready; sleep 1000 & wait", grace=10.0
+    )
     node.wait_for_file("ready")
     node.stop(started, cause="stopped")
     ended = node.finish()
@@ -118,6 +123,32 @@ def test_stop_may_shorten_the_grace(node: Node) -> None:
         ended = node.finish()
     assert watch.seconds < 2
     assert (ended.cause, ended.signal) == ("cancelled", signal.SIGKILL)
+
+
+def test_second_stop_may_shorten_the_grace_of_the_first(node: Node) -> None:
+    started = node.start("bash", "-c", SHAPES["ignores SIGTERM"], grace=1000.0)
+    node.wait_for_file("ready")
+    with Stopwatch() as watch:
+        node.stop(started)
+        node.stop(started, cause="stopped", grace=0.0)
+        node.finish()
+    assert watch.seconds < 2
+
+
+def test_process_that_cannot_be_killed_is_named_in_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one in uninterruptible sleep: the record must not wait for it for ever."""
+    monkeypatch.setattr(tree, "signal_own_tree", lambda sig: tree.descendants(os.getpid()))
+    monkeypatch.setattr(supervisor, "_UNKILLABLE_SECONDS", 0.3)
+    node = Node(tmp_path, keep=2)  # the launcher is forked from here
+    started = node.start("bash", "-c", "echo $$ > pid; read < /dev/zero", grace=0.1)
+    pid = node.wait_for_file("pid").strip()
+    node.stop(started)
+    ended = node.finish()
+    assert (ended.cause, ended.exit_code, ended.signal) == ("cancelled", None, None)
+    assert ended.message == f"cancelled; could not be ended: process {pid}"
+    assert ended.seconds > 0.3
+    wait_until(lambda: not tree.is_alive(started.process), what="a supervisor with children is not used again")
+    node.close()
 
 
 def test_stop_before_the_start_executes_nothing(node: Node) -> None:
@@ -158,10 +189,12 @@ def test_removed_directory_and_a_stop_end_the_run(node: Node) -> None:
     assert node.processes() == []
 
 
-@pytest.mark.parametrize("leftover", ["sleep 1000 &", "(trap '' TERM; sleep 1000; sleep 1000) &", "(setsid sleep 1000 &)"])
+@pytest.mark.parametrize(
+    "leftover", ["sleep 1000 &", "(trap '' TERM; sleep 1000; sleep 1000) &", "(setsid sleep 1000 &)"]
+)
 def test_what_a_command_leaves_running_is_ended_and_its_own_end_counts(node: Node, leftover: str) -> None:
     with Stopwatch() as watch:
-        ended = node.shell(f"{leftover} echo done; exit 3", linger=0.3)
+        ended = node.shell(f"{leftover}\necho done; exit 3", linger=0.3)
     assert (ended.cause, ended.exit_code) == ("exit", 3)
     assert watch.seconds < 0.3 + 2
     assert ended.seconds < watch.seconds
@@ -170,7 +203,9 @@ def test_what_a_command_leaves_running_is_ended_and_its_own_end_counts(node: Nod
 
 
 def test_what_leftovers_say_on_their_way_out_is_kept(node: Node) -> None:
-    ended = node.shell("(trap 'echo bye; exit' TERM; echo up > ready; sleep 1000 & wait) & until test -s ready; do :; done")
+    ended = node.shell(
+        "(trap 'echo bye; exit' TERM; echo up > ready; sleep 1000 & wait) & until test -s ready; do :; done"
+    )
     assert node.output() == b"bye\n"
     assert ended.output_bytes == 4
 

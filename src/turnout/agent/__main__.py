@@ -1,4 +1,4 @@
-"""``python -m turnout.agent``: reads its order from standard input, so that no token is ever in argv, environment or a file."""
+"""``python -m turnout.agent``: its order comes by standard input, so no token is ever in argv, environment or a file."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ import os
 import sys
 
 from turnout.agent import launcher
+from turnout.agent.privacy import keep_memory_private
 
 
 def main() -> None:
-    order = json.load(sys.stdin)
     os.umask(0o077)
-    warm = launcher.start()  # before anything large is imported: it is copied into every supervisor
+    keep_memory_private()
+    # First of all: what is in memory now is copied into every supervisor. So nothing large, and not the token.
+    warm = launcher.start(keep=_supervisors_kept())
+    order = json.load(sys.stdin)
     from turnout.agent import node
 
     node.run(order, warm)
+
+
+def _supervisors_kept() -> int:
+    """Enough for short runs on all processors; each costs a megabyte or two for some seconds."""
+    return min(2 * (os.cpu_count() or 1) + 2, 64)
 
 
 main()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-from typing import BinaryIO, Iterator, List, Tuple
+from typing import BinaryIO, Callable, Iterator, List, Tuple, TypeVar
 
 from turnout.wire import messages, pack
 from turnout.wire.http import Answer, Connection, Unreachable
 from turnout.wire.messages import Hello, Orders, Poll, Welcome
 
 _PACK_SIZE = 16 << 20
-_LARGEST_BLOB = 16 << 30
+T = TypeVar("T")
 
 
 class Refused(Exception):
-    """The hub answered, and said no. `status` 401: it knows us no more. 409: it wants a hello first, or things in order."""
+    """The hub answered, and said no. `status` 401: it knows us no more. 409: it wants a hello first, or files."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -23,29 +22,30 @@ class Refused(Exception):
 
 
 class HubLine:
-    """One connection with its own thread; requests raise wire.http.Unreachable or Refused."""
+    """One connection, for one thread. Requests raise wire.http.Unreachable or Refused."""
 
     def __init__(self, address: str, token: str) -> None:
         self._connection = Connection(address, token, timeout=30.0)
 
     def hello(self, message: Hello) -> Welcome:
-        return messages.load_welcome(self._ask("/wire/hello", messages.dump(message)).read())
+        return _understand(messages.load_welcome, self._ask("/wire/hello", messages.dump(message)))
 
     def poll(self, message: Poll) -> Orders:
         answer = self._ask("/wire/poll", messages.dump(message), timeout=message.wait + 20.0)
-        return messages.load_orders(answer.read())
+        return _understand(messages.load_orders, answer)
 
     def report(self, body: bytes) -> Orders:
-        return messages.load_orders(self._ask("/wire/report", body, timeout=60.0).read())
+        return _understand(messages.load_orders, self._ask("/wire/report", body, timeout=60.0))
 
     def missing(self, digests: List[str]) -> List[str]:
-        found = json.loads(self._ask("/wire/blobs/missing", json.dumps(digests).encode()).read())
-        return list(found)
+        return list(_understand(json.loads, self._ask("/wire/blobs/missing", json.dumps(digests).encode())))
 
-    def fetch(self, digests: List[str]) -> Iterator[Tuple[str, bytes]]:
-        """The blobs, each checked. pack.BadPack when the hub could not give all of them."""
-        answer = self._ask("/wire/blobs/get", json.dumps(digests).encode(), timeout=600.0)
-        return pack.read(answer.stream, max_blob=_LARGEST_BLOB)
+    def fetch(self, digests: List[str]) -> BinaryIO:
+        """A stream of these blobs as wire.pack has them, in this order; it ends early when the hub cannot give one.
+
+        `close` the line when it was not read to its end.
+        """
+        return self._ask("/wire/blobs/get", json.dumps(digests).encode(), timeout=600.0).stream
 
     def put(self, blobs: Iterator[Tuple[str, int, BinaryIO]]) -> None:
         """Uploads (digest, size, open file) in packs; each pack is on the hub's disk when the next is begun."""
@@ -81,6 +81,13 @@ class HubLine:
         raise Refused(answer.status, text[:500])
 
 
+def _understand(load: Callable[[bytes], T], answer: Answer) -> T:
+    try:
+        return load(answer.read())
+    except (ValueError, TypeError, KeyError) as error:
+        raise Unreachable(f"the hub's answer makes no sense: {error}") from error
+
+
 def _pieces(digest: str, size: int, file: BinaryIO) -> Iterator[bytes]:
     yield pack.header(digest, size)
     while True:
@@ -88,20 +95,3 @@ def _pieces(digest: str, size: int, file: BinaryIO) -> Iterator[bytes]:
         if not piece:
             return
         yield piece
-
-
-def keep(directory: str, digest: str, content: bytes) -> str:
-    """Puts a blob into the node's cache; gives its path. Several agents may do so at once."""
-    folder = os.path.join(directory, digest[:2])
-    path = os.path.join(folder, digest)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    temp = f"{path}.{os.getpid()}"
-    fd = os.open(temp, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as file:
-        file.write(content)
-    os.replace(temp, path)
-    return path
-
-
-def cached(directory: str, digest: str) -> str:
-    return os.path.join(directory, digest[:2], digest)

@@ -1,16 +1,18 @@
 """The agent's end of the line to its launcher, the warm process that makes supervisors.
 
-Python forks in a millisecond when the process is small and has no threads; a new interpreter takes ten times that. So the
-agent forks one *launcher* first of all, before it imports or starts anything large (`start`), and asks it for supervisors.
+Python forks in a millisecond when the process is small and has no threads; a new interpreter takes ten times that. So
+the agent forks one *launcher* first of all, before it imports or starts anything large (`start`), and asks it for
+supervisors.
 
-A launcher that is killed takes no run with it. The agent sees `LauncherDied`; having threads by then, it should not fork
-another one but execute itself anew and take over what runs (`record.examine`).
+A launcher that is killed takes no run with it. The agent sees `LauncherDied`; having threads by then, it should not
+fork another one but execute itself anew and take over what runs (`record.examine`).
 """
 
 from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Dict, List, Union
 
@@ -55,8 +57,8 @@ Answer = Union[Started, Ended, Failed]
 def start(keep: int = 0) -> Launcher:
     """Fork the launcher. Call this first, while the process has no threads and few modules: all it has is copied.
 
-    Up to `keep` supervisors that have ended their attempt stay for the next order, which saves two thirds of the work of
-    a short run. With 0 each ends with its attempt.
+    Up to `keep` supervisors that have ended their attempt stay for the next order, which saves two thirds of the work
+    of a short run. With 0 each ends with its attempt.
     """
     ours, theirs = socket.socketpair()
     pid = os.fork()
@@ -134,7 +136,8 @@ class Launcher:
         """Let the launcher go; runs go on. Idempotent."""
         if self._line.fileno() >= 0:
             self._line.close()
-            os.waitpid(self.pid, 0)
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
 
     def _send(self, *message: Any) -> None:
         self._unsent += pack(message)

@@ -1,14 +1,16 @@
 """The launcher: a process with one thread and little memory that forks supervisors and gives them their orders.
 
-The line to the agent carries small tuples, each behind its length. From the agent: ``("env", job, environment)`` (what the runs
-of a job share, sent once), ``("forget", job)``, ``("start", order, environment)``, ``("sweep",)``. To the agent: ``("started", key, pid, start
-time)`` and, when that supervisor is done, ``("ended", key)``; or ``("failed", key, error)``. The launcher ends when the agent's
-end closes. Supervisors do not: they belong to nobody, and go when their attempt is recorded.
+The line to the agent carries small tuples, each behind its length. From the agent: ``("env", job, environment)``
+(what the runs of a job share, sent once), ``("forget", job)``, ``("start", order, environment)``, ``("sweep",)``. To
+the agent: ``("started", key, pid, start time)`` and, when that supervisor is done, ``("ended", key)``; or
+``("failed", key, error)``. The launcher ends when the agent's end closes. Supervisors do not: they belong to nobody,
+and go when their attempt is recorded.
 
 Pages are the price here. Whatever launcher or supervisor writes to after a fork is copied, and even reading an object
 writes to it (its reference count). Hence `marshal` and not `json`: both ends are the same interpreter, and a running
-supervisor takes 0.4 MB less. And hence supervisors are kept: one that has ended its attempt is given the next, which for a short
-command is a third of the work of a fork. Each still has one attempt at a time, and that attempt has no other.
+supervisor takes 0.4 MB less. And hence supervisors are kept: one that has ended its attempt is given the next, which
+for a short command is a third of the work of a fork. Each still has one attempt at a time, and that attempt has no
+other.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import signal
 import struct
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -130,7 +133,8 @@ class _Launcher:
         self._line = line
         self._keep = keep
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self._files[1], self._files[1]))  # there are two pipes to each
+        with suppress(ValueError):  # macOS has a maximum that is not the hard limit
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self._files[1], self._files[1]))  # there are two pipes to each
         self._environments: Dict[int, Environment] = {}
         self._supervisors: Dict[int, _Supervisor] = {}  # by our end of the pipe that tells when it is done
         self._idle: List[int] = []
@@ -171,6 +175,8 @@ class _Launcher:
             self._dismiss(len(self._idle) - self._keep)
         else:
             self._drop(fd)
+            while tree.is_alive(supervisor.process):  # its files are closed a moment before it is gone
+                time.sleep(0.0002)
         if key is not None:
             self.tell("ended", key)
 
@@ -203,13 +209,16 @@ class _Launcher:
         key = str(fields[0])
         try:
             order = Order._make(fields)
-            env = self._environments[order.job].copy()
-            env.update(own)
+            if not order.argv or not os.path.isabs(order.dir):
+                raise ValueError("it needs a command and an absolute directory")
+            if order.job not in self._environments:
+                raise ValueError(f"the environment of job {order.job} is not known")
+            env = {**self._environments[order.job], **own}
             fd = self._hand_over(order, env) or self._fork(order, env)
-        except KeyError:
-            self.tell("failed", key, "the environment of its job is not known")
         except OSError as error:
             self.tell("failed", key, f"no supervisor could be made: {error.strerror}")
+        except (TypeError, ValueError) as error:
+            self.tell("failed", key, f"bad order: {error}")
         else:
             supervisor = self._supervisors[fd]
             supervisor.key = key

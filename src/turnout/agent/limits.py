@@ -1,9 +1,9 @@
 """The memory limit of a run, and how it is known that a run ended for want of memory.
 
-Where this user may make a cgroup (v2, or the memory controller of v1) the kernel holds the limit: `CgroupLimit`. Elsewhere
-the supervisor looks at its tree every half second and ends it when it has grown too large: `SampledLimit`. Without a
-limit nothing is set up, only the machine's own count of OOM kills is compared: `NoLimit`. macOS has neither cgroups nor
-such a count.
+Where this user may make a cgroup (v2, or the memory controller of v1) the kernel holds the limit: `CgroupLimit`.
+Elsewhere the supervisor looks at its tree every half second and ends it when it has grown too large: `SampledLimit`.
+Without a limit nothing is set up, only the machine's own count of OOM kills is compared: `NoLimit`. macOS has neither
+cgroups nor such a count.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class NoLimit:
 class SampledLimit(NoLimit):
     """Has the tree ended when it is found over `limit` bytes. Can be late by `interval`; a short peak may pass unseen.
 
-    Resident sets count a shared page once for each process, so before a tree is ended its proportional sets are added up.
+    Resident sets count a shared page once for each process, so before a tree is ended its proportional sets are added
+    up.
     """
 
     interval = SAMPLE_SECONDS
@@ -74,7 +75,7 @@ class SampledLimit(NoLimit):
 
 
 class _Version(NamedTuple):
-    """The files of a memory cgroup: the one of the limit, the one that keeps it from being dodged by swapping, the counts."""
+    """The files of a memory cgroup: of the limit, of the one on swap (or the first is dodged by it), of the counts."""
 
     limit: str
     swap: str

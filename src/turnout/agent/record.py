@@ -9,9 +9,10 @@ exit.json       supervisor  how it ended; nothing of the attempt runs any more
 stop.json       agent       why the supervisor was told to end the run
 ==============  ==========  =====================================================================================
 
-Each appears whole or not at all (temporary file, rename). Nothing is fsync'ed: after a power cut the boot id tells that
-all is over, and what the hub has not acknowledged is run again. running.json gets a second line, the command's process, when there
-is one: replacing the file instead would cost more than all other writes together on file systems that flush on replace.
+Each appears whole or not at all (temporary file, rename). Nothing is fsync'ed: after a power cut the boot id tells
+that all is over, and what the hub has not acknowledged is run again. running.json gets a second line, the command's
+process, when there is one: replacing the file instead would cost more than all other writes together on file systems
+that flush on replace.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ STOP_CAUSES = frozenset({"cancelled", "stopped"})
 
 @dataclass(frozen=True)
 class Running:
-    """A supervisor began. `child` is its command, `cgroup` the directory that limits it, each None when not (yet) known."""
+    """A supervisor began. `child` is its command, None until known; `cgroup` the directory that limits it, if any."""
 
     supervisor: ProcessId
     child: Optional[ProcessId]
@@ -45,10 +46,10 @@ class Running:
 class Exit:
     """How an attempt ended.
 
-    `cause`: exit | signal | timeout | oom | cancelled | stopped | spawn_failed. `exit_code` and `signal` are what became of
-    the main command, whatever the cause: at most one is set. `seconds` by a clock that never jumps, from its start to its
-    end. `max_rss` is the largest process of the tree (never less than what a supervisor takes, the kernel counts that in);
-    `cpu_seconds` is the whole tree.
+    `cause`: exit | signal | timeout | oom | cancelled | stopped | spawn_failed. `exit_code` and `signal` are what
+    became of the main command, whatever the cause: at most one is set. `seconds` by a clock that never jumps, from
+    its start to its end. `max_rss` is the largest process of the tree (never less than what a supervisor takes, the
+    kernel counts that in); `cpu_seconds` is the whole tree.
     """
 
     cause: str
@@ -73,7 +74,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Died:
-    """The supervisor is gone and left no exit record; see `tree.end_orphans`. `running` is None when its record is damaged."""
+    """The supervisor is gone without an exit record; see `tree.end_orphans`. `running` is None when that is damaged."""
 
     running: Optional[Running]
 
@@ -121,18 +122,16 @@ def read_exit(ctl: str) -> Optional[Exit]:
 
 
 def begin(ctl: str, supervisor: ProcessId, time: float, cgroup: Optional[str]) -> int:
-    """Write running.json; returns the descriptor for `add_child`. OSError: it could not be written, and is not there."""
+    """Write running.json; returns the descriptor for `add_child`. OSError when it could not be, and is not there."""
     return _put(ctl, RUNNING, {"supervisor": vars(supervisor), "boot": boot_id(), "time": time, "cgroup": cgroup})
 
 
 def add_child(fd: int, child: ProcessId) -> None:
-    """Complete running.json and close it. Best effort: without it the command is found by its marker."""
+    """Complete running.json. Best effort: without it the command is found by its marker."""
     try:
         os.write(fd, _line({"child": vars(child)}))
     except OSError:
         pass
-    finally:
-        os.close(fd)
 
 
 def write_exit(ctl: str, exit: Exit) -> None:
@@ -181,7 +180,7 @@ def _line(body: Dict[str, Any]) -> bytes:
 
 
 def _json(value: Union[str, int, float, Dict[str, Any], None]) -> str:
-    """What json.dumps gives. That wakes so much of the json module that each waiting supervisor would be 0.2 MB larger."""
+    """As json.dumps, which wakes so much of its module that each waiting supervisor would be 0.2 MB larger."""
     if value is None:
         return "null"
     if isinstance(value, str):

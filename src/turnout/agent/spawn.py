@@ -31,8 +31,8 @@ class SpawnError(Exception):
 def spawn(argv: List[str], env: Environment, output: int) -> int:
     """Execute `argv` here, in a session of its own, and return its pid. SpawnError when that cannot be done.
 
-    Its stdin is ours (``/dev/null``), stdout and stderr are `output`, no other descriptor is open, no signal is blocked or
-    ignored. A shortage that may pass is waited for, two seconds at most.
+    Its stdin is ours (``/dev/null``), stdout and stderr are `output`, no other descriptor is open, no signal is
+    blocked or ignored. A shortage that may pass is waited for, two seconds at most.
     """
     program = find_program(argv[0], env)
     actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
@@ -42,7 +42,9 @@ def spawn(argv: List[str], env: Environment, output: int) -> int:
         try:
             return _posix_spawn(program, argv, env, file_actions=actions, setsigmask=(), setsigdef=_DEFAULTED)
         except ValueError as error:
-            raise SpawnError(_NOT_EXECUTABLE, f"an argument or environment variable is not possible: {error}") from error
+            raise SpawnError(
+                _NOT_EXECUTABLE, f"an argument or environment variable is not possible: {error}"
+            ) from error
         except OSError as error:
             if error.errno not in _PASSING or not tries:
                 raise _explain(error, program) from error

@@ -1,11 +1,12 @@
 """One process per attempt: starts the command, owns its process tree and its output, records how it ended.
 
-It is forked by the launcher and outlives agent and hub. `supervise` is its whole life. Nothing is imported, and there is
-no thread and no signal handler in it: thousands of them share their memory only as long as they leave it alone.
+It is forked by the launcher and outlives agent and hub. `supervise` is its whole life. Nothing is imported, and there
+is no thread and no signal handler in it: thousands of them share their memory only as long as they leave it alone.
 
-**At most once.** The command is executed only by the holder of ``ctl/lock`` who found neither running.json nor exit.json and
-then wrote running.json. A supervisor that dies before that executed nothing, and another may be started. From then on
-nobody ever executes in this directory again, whether or not the command came to be: the attempt is lost, not repeated.
+**At most once.** The command is executed only by the holder of ``ctl/lock`` who found neither running.json nor
+exit.json and then wrote running.json. A supervisor that dies before that executed nothing, and another may be
+started. From then on nobody ever executes in this directory again, whether or not the command came to be: the attempt
+is lost, not repeated.
 
 **Files** of ours are 0600 by their own mode. The umask stays what the agent was started with, for the command too.
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import resource
+import resource  # noqa: F401  os.wait4 imports it when first called, and that would be in every supervisor
 import signal
 import time
 import traceback
@@ -32,11 +33,12 @@ RETRY_SECONDS = 1.0  # between two tries to write a record to a full disk
 _ARMING_TRIES = 60
 _UNKILLABLE_SECONDS = 10.0
 _KILL_PAUSE = 0.01
+#: File systems that know no flock (some Lustre mounts): there only running.json stands between two starts.
+_LOCKLESS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
 
 #: Blocked before the fork, so that none can hit a supervisor before it listens; all but the heard ones are ignored so.
 BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM})
 _HEARD = frozenset({signal.SIGCHLD, signal.SIGTERM})
-_Usage = resource.struct_rusage  # os.wait4 would import the module on its first call, in every supervisor
 _RSS_UNIT = 1024 if tree.LINUX else 1
 _SIGNAL_NAMES = {int(s): s.name for s in signal.Signals}
 _MESSAGES = {
@@ -50,8 +52,8 @@ _MESSAGES = {
 class Order(NamedTuple):
     """What to run. `dir` is the attempt's directory (absolute), `env` what it has beside the environment of `job`.
 
-    `seconds` limits its time and `memory` its bytes, None = no limit. `grace` is how long the tree has between SIGTERM and
-    SIGKILL when it is ended; `linger` the same for what a command that ended by itself left running.
+    `seconds` limits its time and `memory` its bytes, None = no limit. `grace` is how long the tree has between SIGTERM
+    and SIGKILL when it is ended; `linger` the same for what a command that ended by itself left running.
     """
 
     key: str
@@ -68,9 +70,9 @@ class Order(NamedTuple):
 def supervise(order: Order, env: Environment) -> bool:
     """Take an attempt from its start to its exit record. True when nothing of it is left and another may follow.
 
-    The calling process is a subreaper without children, in its own session, with BLOCKED blocked. An attempt that began
-    before, or is in other hands, is left alone. Never raises: a fault of ours ends the tree and leaves no exit record but
-    ``ctl/crash.txt``; the agent will call the attempt lost.
+    The calling process is a subreaper without children, in its own session, with BLOCKED blocked. An attempt that
+    began before, or is in other hands, is left alone. Never raises: a fault of ours ends the tree and leaves no exit
+    record but ``ctl/crash.txt``; the agent will call the attempt lost.
     """
     ctl = f"{order.dir}/ctl"
     attempt = _Attempt(order, env, ctl)
@@ -82,7 +84,7 @@ def supervise(order: Order, env: Environment) -> bool:
         return not attempt.reap()
     except BaseException:
         _note_crash(ctl)
-        _end_tree(attempt.reap, 0.0)
+        attempt.end(0.0)
         return False
 
 
@@ -122,7 +124,7 @@ class _Attempt:
             self._conclude("spawn_failed", error.message, error.code)
             return
         end = self._watch(limit)
-        stuck = _end_tree(self.reap, end.grace)
+        stuck = self.end(end.grace)
         cause = end.cause or self._own_cause(limit)
         limit.remove()
         message = _fate(self._status) if cause in ("exit", "signal") else _MESSAGES[cause]
@@ -130,20 +132,23 @@ class _Attempt:
 
     def _start(self, limit: NoLimit) -> None:
         me = os.getpid()
+        running = None
         try:
             self._output = _open_output(f"{self._ctl}/output")
             os.chdir(f"{self._order.dir}/work")
             running = self._arm(tree.ProcessId(me, tree.start_time(me) or 0), limit.cgroup)
             limit.enter()
+            self._started = self._ended = time.time()
+            self._began = self._finished = time.monotonic()
+            self._main = spawn(self._order.argv, self._env, self._output)
+            record.add_child(running, tree.ProcessId(self._main, tree.start_time(self._main) or 0))
         except OSError as error:
             raise SpawnError(126, f"the run could not be prepared: {error}") from error
-        try:
-            self._started, self._began = time.time(), time.monotonic()
-            self._main = spawn(self._order.argv, self._env, self._output)
         finally:
-            with suppress(OSError):
-                limit.leave()
-        record.add_child(running, tree.ProcessId(self._main, tree.start_time(self._main) or 0))
+            if running is not None:
+                os.close(running)
+                with suppress(OSError):
+                    limit.leave()
 
     def _arm(self, me: tree.ProcessId, cgroup: Optional[str]) -> int:
         """Write running.json. On a full disk room is waited for, a minute at most; OSError after that."""
@@ -192,7 +197,42 @@ class _Attempt:
             self._max_rss = max(self._max_rss, usage.ru_maxrss * _RSS_UNIT)
             self._cpu_seconds += usage.ru_utime + usage.ru_stime
             if pid == self._main and self._status is None:
-                self._status, self._ended, self._finished = status, time.time(), time.monotonic()
+                self._status = status
+                self._note_end()
+
+    def _note_end(self) -> None:
+        self._ended, self._finished = time.time(), time.monotonic()
+
+    def end(self, grace: float) -> List[tree.ProcessId]:
+        """SIGTERM to the tree, SIGKILL after `grace` seconds, until nothing is left; returns what even that left.
+
+        A process in uninterruptible sleep or of another user may stay; the exit record must not wait for it for ever.
+        """
+        if not self.reap():
+            return []
+        kill_at = time.monotonic() + grace
+        if grace > 0:
+            tree.signal_own_tree(signal.SIGTERM)
+            tree.signal_own_tree(signal.SIGCONT)  # a stopped process dies only when it goes on
+        while self.reap():
+            left = kill_at - time.monotonic()
+            if left > 0:
+                kill_at = self._wait_for_end(kill_at, left)
+                continue
+            stuck = tree.signal_own_tree(signal.SIGKILL)
+            if left < -_UNKILLABLE_SECONDS:
+                if self._status is None:
+                    self._note_end()
+                return stuck
+            wait_for_signal(_KILL_PAUSE)
+        return []
+
+    def _wait_for_end(self, kill_at: float, left: float) -> float:
+        """Sleep until something happens; returns `kill_at`, or an earlier time when another stop asked for that."""
+        stop = record.read_stop(self._ctl) if wait_for_signal(left) == signal.SIGTERM else None
+        if stop is None or stop.grace is None:
+            return kill_at
+        return min(kill_at, time.monotonic() + stop.grace)
 
     def _own_cause(self, limit: NoLimit) -> str:
         """Why a command that was not ended by us ended."""
@@ -259,38 +299,16 @@ def _wait_by_timer(seconds: Optional[float]) -> int:
     return 0 if came == signal.SIGALRM else int(came)
 
 
-def _end_tree(reap: Callable[[], bool], grace: float) -> List[tree.ProcessId]:
-    """SIGTERM to the tree, SIGKILL after `grace` seconds, until nothing is left; returns what even that did not end.
-
-    A process in uninterruptible sleep or of another user may stay; the exit record must not wait for it for ever.
-    """
-    if not reap():
-        return []
-    kill_at = time.monotonic() + grace
-    if grace > 0:
-        tree.signal_own_tree(signal.SIGTERM)
-        tree.signal_own_tree(signal.SIGCONT)  # a stopped process dies only when it goes on
-    while reap():
-        left = kill_at - time.monotonic()
-        if left > 0:
-            wait_for_signal(left)
-            continue
-        stuck = tree.signal_own_tree(signal.SIGKILL)
-        if left < -_UNKILLABLE_SECONDS:
-            return stuck
-        wait_for_signal(_KILL_PAUSE)
-    return []
-
-
 def _claim(ctl: str) -> Optional[int]:
     """The attempt's lock, held until it is closed; None when the attempt is in other hands or has begun before."""
     lock = os.open(f"{ctl}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not record.has_begun(ctl):
-            return lock
-    except BlockingIOError:
-        pass
+        held = True
+    except OSError as error:
+        held = error.errno in _LOCKLESS
+    if held and not record.has_begun(ctl):
+        return lock
     os.close(lock)
     return None
 

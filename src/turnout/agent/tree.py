@@ -4,9 +4,9 @@ A pid alone names nothing: the kernel gives it to the next process as soon as it
 `ProcessId`, its pid and the time it began, and it is signalled through a pidfd that was opened *before* the time was
 compared, so that a recycled pid is never hit.
 
-Linux is read from ``/proc``. Elsewhere (macOS) the same facts come from ``ps``: there is no subreaper and no pidfd, so a
-process that leaves its parent on purpose (double fork) is out of sight, times have a resolution of one second, and
-nothing can be found by its environment.
+Linux is read from ``/proc``. Elsewhere (macOS) the same facts come from ``ps``: there is no subreaper and no pidfd,
+so a process that leaves its parent on purpose (double fork) is out of sight, times have a resolution of one second,
+and nothing can be found by its environment.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import AbstractSet, Callable, Dict, Iterable, List, NamedTuple, Optional, Set
 
@@ -38,7 +39,7 @@ if LINUX:
 
 @dataclass(frozen=True)
 class ProcessId:
-    """One process and no other, until the next boot. `start` is in clock ticks (Linux) or seconds; only equality counts."""
+    """One process and no other, until the next boot. `start` is in the system's own unit: only equality counts."""
 
     pid: int
     start: int
@@ -198,9 +199,9 @@ def descendants(pid: int) -> List[ProcessId]:
 def signal_own_tree(sig: int, skip: AbstractSet[int] = _NOBODY) -> List[ProcessId]:
     """Send `sig` once to every living descendant of this process (see `walk`); returns those it found.
 
-    Meant to be repeated by a subreaper that reaps until nothing is left. SIGKILL also goes to whole process groups, which
-    the kernel does in one step that no fork escapes. Only groups with a member that is our own child are taken: nobody but us can
-    reap that one, hence the group's number cannot have been given to strangers.
+    Meant to be repeated by a subreaper that reaps until nothing is left. SIGKILL also goes to whole process groups,
+    which the kernel does in one step that no fork escapes. Only groups with a member that is our own child are taken:
+    nobody but us can reap that one, hence the group's number cannot have been given to strangers.
     """
     me = os.getpid()
     found = walk(me, skip)
@@ -240,9 +241,10 @@ def find_marked(marker: str) -> List[ProcessId]:
 def end_orphans(child: Optional[ProcessId], marker: str, *, cgroup: Optional[str] = None, seconds: float = 2.0) -> bool:
     """SIGKILL all that a dead supervisor left behind; idempotent. True when nothing is left, False after `seconds`.
 
-    What belongs to the run: the processes that carry `marker`, which has to be unique on this machine; the session
-    of `child`, its main command; the members of its `cgroup`; and all their descendants. The session's number is believed only
-    while its leader is that child, or while a marked process is in it: else it may be a stranger's by now.
+    What belongs to the run: the processes that carry `marker`, which has to be unique on this machine; the session of
+    `child`, its main command; the members of its `cgroup`; and all their descendants. The session's number is
+    believed only while its leader is that child, or while a marked process is in it: else it may be a stranger's by
+    now.
     """
     believed = False
 
@@ -251,20 +253,24 @@ def end_orphans(child: Optional[ProcessId], marker: str, *, cgroup: Optional[str
         everyone = {stat.id: stat for stat in processes()}
         roots = set(find_marked(marker)) | _members(cgroup)
         if child is not None:
-            marked_inside = any(everyone[p].session == child.pid for p in roots if p in everyone)
-            believed = believed or child in everyone or marked_inside
+            inside = {p for p, stat in everyone.items() if child.pid in (stat.session, stat.group)}
+            believed = believed or child in everyone or not roots.isdisjoint(inside)
             if believed:
-                roots |= {p for p, stat in everyone.items() if stat.session == child.pid}
+                roots |= inside
         return [p for p in {p for root in roots for p in _family(root)} if p.pid != os.getpid()]
 
-    return _end_all(find, seconds)
+    ended = _end_all(find, seconds)
+    if ended and cgroup is not None:
+        with suppress(OSError):
+            os.rmdir(cgroup)
+    return ended
 
 
 def _end_all(find: Callable[[], List[ProcessId]], seconds: float) -> bool:
     """SIGKILL what `find` finds until it finds nothing twice; False when `seconds` were not enough.
 
-    All are stopped before the first is killed: a stopped process cannot fork, and its children stay where they are found. The
-    second look is for a command that was between fork and exec and did not look like itself yet.
+    All are stopped before the first is killed: a stopped process cannot fork, and its children stay where they are
+    found. The second look is for a command that was between fork and exec and did not look like itself yet.
     """
     deadline = time.monotonic() + seconds
     quiet = 0

@@ -122,6 +122,13 @@ def sync_directory(path: str) -> None:
         os.close(fd)
 
 
+def remove_durably(path: str) -> None:
+    """Remove a file, there or not, so that not even a power cut brings it back."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+        sync_directory(os.path.dirname(path))
+
+
 def _blob_at(content: mmap.mmap, at: int) -> tuple[bytes, int] | None:
     """(digest, size) of the blob whose header is at `at`, when all of it is there and sound."""
     parsed = pack.parse_header(content[at : at + pack.HEADER.size])

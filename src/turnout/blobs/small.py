@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Set
 from turnout import errors
 from turnout.blobs import faults
 from turnout.blobs.index import Index, Place
-from turnout.blobs.packs import Packs
+from turnout.blobs.packs import Packs, remove_durably
 from turnout.wire import pack
 
 _UNSAVED = 50_000  # new blobs after which the index is saved: bounds what an opening after a crash must read
@@ -134,7 +134,9 @@ class SmallBlobs:
         covered = self._index.load(self._index_path)
         lengths = self._packs.lengths
         if covered is None or any(lengths.get(number, -1) < length for number, length in covered.items()):
+            # It must also be gone from disk: once the packs have grown again, it would look true.
             self._index, covered = Index(), {}
+            remove_durably(self._index_path)
         for number in sorted(lengths):
             end = covered.get(number, 0)
             for digest, place in self._packs.scan(number, end):

@@ -7,7 +7,8 @@ import io
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -20,7 +21,7 @@ from turnout.blobs.marks import Marks
 from turnout.blobs.small import SmallBlobs
 
 SMALL = 64 << 10
-_BATCH = 16 << 20  # bytes of small blobs gathered for one write and one fsync
+_BATCH = 8 << 20  # bytes of small blobs gathered for one write and one fsync
 
 
 class BlobStore:
@@ -56,24 +57,15 @@ class BlobStore:
 
     def put_many(self, blobs: Iterable[tuple[str, bytes]], *, verified: bool = False) -> None:
         """As `Blobs.put_many`; `verified` says that each content was checked already (as `wire.pack.read` does)."""
-        batch: dict[bytes, bytes] = {}
-        size = 0
-        try:
+        with _Writer(self._put_small) as writer:
             for digest, content in blobs:
                 raw = faults.raw(digest) if verified else hashlib.sha256(content).digest()
                 if raw.hex() != digest:
                     raise faults.mismatch(digest)
                 if len(content) > SMALL:
                     self._put_large(digest, (content,))
-                    continue
-                batch[raw] = content
-                size += len(content)
-                if size >= _BATCH:
-                    full, batch, size = batch, {}, 0
-                    self._put_small(full)
-        finally:
-            if batch:
-                self._put_small(batch)
+                else:
+                    writer.add(raw, content)
 
     def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
         """As `Blobs.put_stream`; a blob that is there already leaves the rest of `chunks` unread."""
@@ -123,7 +115,7 @@ class BlobStore:
             unwanted = {digest: self._marks.since.get(digest, now) for digest in self._all() if digest not in keep}
             ripe = {digest for digest, since in unwanted.items() if now - since >= older_than}
             self._small.drop(map(bytes.fromhex, ripe))
-            self._large.remove(ripe & self._large.sizes.keys())
+            self._large.remove(digest for digest in ripe if digest in self._large.sizes)
             self._marks.replace({digest: since for digest, since in unwanted.items() if digest not in ripe})
         with faults.writing():
             self._small.compact()
@@ -149,7 +141,7 @@ class BlobStore:
         with self._wanting, faults.writing():
             self._marks.release(digest.hex() for digest in batch)
             absent = self._small.absent(batch)
-        new = {digest: content for digest, content in batch.items() if digest in absent}
+        new = {digest: batch[digest] for digest in absent} if len(absent) < len(batch) else batch
         if new:
             self._check_quota(sum(map(len, new.values())))
             with faults.writing():
@@ -169,3 +161,43 @@ class BlobStore:
     def _check_quota(self, more: int) -> None:
         if self._quota is not None and (used := self.usage().bytes) + more > self._quota:
             raise faults.over_quota(used, self._quota)
+
+
+class _Writer:
+    """Gathers small blobs and hands them on in batches; one is on its way to the disk while the next comes together.
+
+    Leaving it means that all are written, also when it is left by an error of whoever brings them.
+    """
+
+    def __init__(self, write: Callable[[dict[bytes, bytes]], None]) -> None:
+        self._write = write
+        self._batch: dict[bytes, bytes] = {}
+        self._size = 0
+        self._thread: ThreadPoolExecutor | None = None
+        self._writing: Future[None] | None = None
+
+    def add(self, digest: bytes, content: bytes) -> None:
+        self._batch[digest] = content
+        self._size += len(content)
+        if self._size >= _BATCH:
+            self._wait()
+            self._thread = self._thread or ThreadPoolExecutor(1)
+            full, self._batch, self._size = self._batch, {}, 0
+            self._writing = self._thread.submit(self._write, full)
+
+    def _wait(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._wait()
+            if self._batch:
+                self._write(self._batch)
+        finally:
+            if self._thread is not None:
+                self._thread.shutdown()

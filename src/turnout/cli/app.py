@@ -26,7 +26,9 @@ class _Commands(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
-            hint = f"did you mean `{ctx.command_path} {near[0]}`?" if near else f"`{ctx.command_path} --help` lists them"
+            hint = (
+                f"did you mean `{ctx.command_path} {near[0]}`?" if near else f"`{ctx.command_path} --help` lists them"
+            )
             raise InvalidInput(f"no command {args[0]!r}", hint=hint)
         return super().resolve_command(ctx, args)
 
@@ -94,13 +96,19 @@ def app() -> None:
 @click.option("--gpus", type=click.IntRange(min=0), help="GPUs one run needs.")
 @click.option("--time", metavar="TIME", help="Time limit: 90s, 15m, 2h, 1:30:00.")
 @click.option(
-    "--grace", type=float, default=10.0, show_default=True, help="Seconds between SIGTERM and SIGKILL when it is ended."
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    help="Seconds between SIGTERM and SIGKILL when it is ended.",
 )
 @click.option(
     "--retry", default="0", metavar="N|never", help="Further attempts after a failure of its own; never = at most once."
 )
 @click.option("--priority", type=int, default=0, help="Higher goes first.")
-@click.option("--runs", type=click.IntRange(min=1), default=1, help="Run the same command so many times, as children run5.1 …")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=1, help="Run the same command so many times, as children run5.1 …"
+)
 @click.option("--multi", type=click.Path(path_type=Path), metavar="FILE", help="One run per line of FILE.")
 @click.option("--concurrent", type=click.IntRange(min=1), help="At most so many at once per node.")
 @click.option("--detach", "-d", is_flag=True, help="Return at once.")
@@ -374,7 +382,9 @@ def _own_options(args: list[str]) -> list[str]:
 
 
 def _say_usage(error: click.UsageError, *, as_json: bool) -> int:
-    if type(error).__name__ == "NoArgsIsHelpError":  # a command without the word it needs: its help says which there are
+    if (
+        type(error).__name__ == "NoArgsIsHelpError"
+    ):  # a command without the word it needs: its help says which there are
         error.show()
     else:
         path = error.ctx.command_path if error.ctx is not None else "turnout"

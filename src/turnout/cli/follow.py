@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import sys
 import time
 from typing import Any, Protocol
@@ -76,14 +76,15 @@ def _draw(view: dict[str, Any], seconds: float) -> None:
     done = sum(counts.get(state, 0) for state in TERMINAL)
     failed = counts.get("failed", 0)
     going = sum(counts.get(state, 0) for state in ("starting", "running", "finishing"))
-    width = max(10, min(40, os.get_terminal_size(2).columns - 50))
+    columns = shutil.get_terminal_size().columns
+    width = max(10, min(40, columns - 50))
     bar = "█" * (width * done // total) + "░" * (width - width * done // total)
     text = (
         f"{view['name']} {bar} {done}/{total}, {going} running"
         + (f", {failed} failed" if failed else "")
         + f"  {render.span(seconds)}"
     )
-    sys.stderr.write("\r\x1b[2K" + text[: os.get_terminal_size(2).columns - 1])
+    sys.stderr.write("\r\x1b[2K" + text[: columns - 1])
     sys.stderr.flush()
 
 
@@ -109,7 +110,7 @@ def _detach(client: Client, answer: dict[str, Any], name: str) -> int:
 
 
 def _exit_code(client: Client, view: dict[str, Any], answer: dict[str, Any]) -> int:
-    """0 when all completed; else the code of the run, or of the first that failed. A signal is 128 + its number, as in a shell."""
+    """0 when all completed; else the code of the run, or of the first that failed. A signal is 128 + its number."""
     if view["state"] == "completed":
         return 0
     if "counts" in view:

@@ -8,6 +8,7 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.client import Client
+from turnout.model.ids import parse_job_name
 from turnout.model.state import TERMINAL
 
 _DEFAULT_COLUMNS = ("name", "state", "job", "experiment", "duration", "created", "command")
@@ -16,7 +17,7 @@ _DEFAULT_COLUMNS = ("name", "state", "job", "experiment", "duration", "created",
 def status(name: str | None, json: bool) -> None:
     client = Client()
     if name is not None:
-        view = client.job(name) if name.startswith("job") else client.run(name)
+        view = _view(client, name)
         if json:
             render.print_json(view)
         else:
@@ -26,7 +27,7 @@ def status(name: str | None, json: bool) -> None:
                 if "counts" in view
                 else _brief(view)
             )
-            print(f"{view['name']}  {state}  {detail}")
+            print(f"{view['name']}  {state}  {render.harmless(detail)}".rstrip())
         return
     live = client.runs(["state in (created, queued, starting, running, finishing)"], limit=1000)
     if json:
@@ -49,6 +50,10 @@ def status(name: str | None, json: bool) -> None:
     render.table(["run", "state", "job", "node", "since", "command"], rows, state=1)
     if len(live) > 50:
         print(f"… and {len(live) - 50} more")
+
+
+def _view(client: Client, name: str) -> dict[str, Any]:
+    return client.job(name) if parse_job_name(name) is not None else client.run(name)
 
 
 def _brief(view: dict[str, Any]) -> str:
@@ -122,23 +127,18 @@ def metrics(name: str, names: list[str], json: bool) -> None:
 
 def show(name: str, json: bool) -> None:
     client = Client()
-    view = client.job(name) if name.startswith("job") else client.run(name)
+    view = _view(client, name)
     if json:
         render.print_json(view)
         return
     for key, value in view.items():
         if key == "history" or value in (None, "", [], {}):
             continue
-        text = (
-            ", ".join(f"{k}={render.shown(v)}" for k, v in value.items())
-            if isinstance(value, dict)
-            else render.shown(value)
-        )
+        text = render.shown(value)
         print(f"{key:<12} {render.coloured(render.harmless(text), text) if key == 'state' else render.harmless(text)}")
     for attempt in view.get("history", [])[:-1]:
-        print(
-            f"{'attempt ' + str(attempt['attempt']):<12} {attempt['cause']} on {attempt['node']} {attempt['message'] or ''}"
-        )
+        told = f"{attempt['cause']} on {attempt['node']}" + (f": {attempt['message']}" if attempt["message"] else "")
+        print(f"{'attempt ' + str(attempt['attempt']):<12} {render.harmless(told)}")
 
 
 def why(name: str, json: bool) -> None:

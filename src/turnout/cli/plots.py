@@ -77,4 +77,4 @@ def _draw(client: Client, metrics: list[str], runs: list[dict[str, Any]], output
 
 def _label(run: dict[str, Any]) -> str:
     params = ", ".join(f"{name}={render.shown(value)}" for name, value in list(run["params"].items())[:3])
-    return run["name"] + (f" ({params})" if params else "")
+    return f"{run['name']} ({params})" if params else str(run["name"])

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 #: Control characters could move the cursor, change the title or the clipboard. Names and values come from anywhere.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+#: What JSON lets stand in a string although terminals act on it, and surrogates, which are no text at all.
+_JSON_LEAVES = re.compile(r"[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _COLOURS = {
     "completed": "32", "failed": "31", "cancelled": "33", "stopped": "33", "running": "36", "starting": "36",
     "finishing": "36", "queued": "34", "problem": "31", "warning": "33", "ok": "32",
@@ -19,6 +22,7 @@ _COLOURS = {
 
 
 def harmless(value: object) -> str:
+    """Text as one line that does nothing to a terminal."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(value)).replace("\n", " ").replace("\t", " ")
 
 
@@ -32,25 +36,27 @@ def coloured(text: str, key: str) -> str:
 
 
 def print_json(value: object) -> None:
-    json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False)
-    sys.stdout.write("\n")
+    text = json.dumps(value, indent=2 if sys.stdout.isatty() else None, ensure_ascii=False)
+    text = _JSON_LEAVES.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(text + "\n")
 
 
 def complain(message: str, hint: str = "") -> None:
     red, end = ("\x1b[31m", "\x1b[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
-    print(f"{red}turnout: {message}{end}", file=sys.stderr)
-    if hint:
-        print(f"  {hint}", file=sys.stderr)
+    first, *more = (harmless(line) for line in message.split("\n"))
+    hints = [f"  {harmless(line)}" for line in hint.split("\n") if line]
+    print("\n".join([f"{red}turnout: {first}{end}", *more, *hints]), file=sys.stderr)
 
 
 def table(
     headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: frozenset[int] = frozenset(), state: int = -1
 ) -> None:
     """Aligned columns; the widest text columns are cut when the terminal is too narrow, never when piped."""
+    headers = [harmless(header) for header in headers]
     cells = [[harmless("" if cell is None else cell) for cell in row] for row in rows]
     widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
     if sys.stdout.isatty():
-        _shrink(widths, os.get_terminal_size().columns)
+        _shrink(widths, shutil.get_terminal_size().columns)
     print(_line(list(headers), widths, right).rstrip())
     for row in cells:
         text = _line(row, widths, right)
@@ -109,8 +115,10 @@ def shown(value: Any, spec: str = "") -> str:
             return str(value)
     if isinstance(value, float):
         return f"{value:.6g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={shown(each)}" for name, each in value.items())
     if isinstance(value, list):
         import shlex
 
-        return shlex.join(str(part) for part in value)
+        return shlex.join(value) if all(isinstance(part, str) for part in value) else json.dumps(value)
     return str(value)

@@ -8,8 +8,8 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.client import Client
-from turnout.client.connect import start_hub
-from turnout.errors import HubUnreachable
+from turnout.client.connect import check_address, start_hub
+from turnout.errors import Conflict, HubUnreachable
 from turnout.home import Home, HubRecord
 
 _SAID = {
@@ -37,18 +37,21 @@ def extract(name: str, directory: Path, json: bool) -> None:
     if json:
         render.print_json(told)
     else:
-        print(
-            f"{name}: {told['before']} files it was given, {told['after']} files it left, and its output are in {directory}"
-        )
+        files = f"{told['before']} files it was given, {told['after']} files it left"
+        print(f"{name}: {files}, and its output are in {directory}")
 
 
 def hub_start(listen: str | None, json: bool) -> None:
+    if listen is not None:
+        check_address(listen)
     home = Home.from_env()
     try:
         told = Client(start=False).hub()
     except HubUnreachable:
         start_hub(home, listen=listen)
         told = Client().hub()
+    if listen and not told["tcp"]:
+        raise Conflict("the hub runs already, and listens on no port", hint="`turnout hub stop`, then start it again")
     if json:
         render.print_json(told)
     else:
@@ -105,4 +108,4 @@ def hub_logs(lines: int, json: bool) -> None:
     if json:
         render.print_json(found)
     else:
-        print("\n".join(found) if found else f"nothing in {path} yet")
+        print("\n".join(map(render.harmless, found)) if found else f"nothing in {path} yet")

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from turnout import config as configuration
-from turnout.cli import ask, render
-from turnout.client import Client
+from turnout.cli import render
+from turnout.client import Client, ask
+from turnout.client.preparing import Prepared, Wish, prepare
 from turnout.errors import NotFound
 from turnout.home import Home
-from turnout.model.ids import check_label
-from turnout.model.spec import JobSpec, Resources
+from turnout.model.spec import Resources
 
-_FILES_SHOWN = 20
-#: A run started from within a run is its own run.
-_NOT_INHERITED = (
-    "TURNOUT_RUN_",
-    "TURNOUT_ATTEMPT",
-    "TURNOUT_SPOOL",
-    "TURNOUT_PARAMS",
-    "TURNOUT_OUTPUT_DIR",
-    "TURNOUT_JOB",
-    "TURNOUT_NODE",
-    "XT_",
-)
+_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,132 +51,86 @@ class How:
 
 def run(asked: Asked, how: How) -> int:
     """Gives the exit code."""
-    cwd = Path.cwd()
-    settings = configuration.load(configuration.find_project_file(cwd))
-    spec = _spec(asked, settings, cwd)
-    _check_target(spec.target)
-    snapshot = _capture(asked, settings, cwd) if not asked.no_snapshot else None
+    prepared = prepare(_wish(asked), Home.from_env(), _here(), remember=not how.dry_run)
     if how.dry_run:
-        _show_plan(spec, snapshot, how.json)
+        plan = _plan(prepared)
+        render.print_json(plan) if how.json else _show_plan(plan)
         return 0
     client = Client()
-    spec = _deliver(client, spec, snapshot)
-    answer = client.submit(spec)
+    answer = client.submit(prepared.deliver(client))
     if how.json and (how.detach or not how.wait):
         render.print_json(answer)
         return 0
     if how.detach:
         names = answer["runs"]
-        some = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
-        print(f"{answer['job']}: {some}")
+        print(f"{answer['job']}: " + (names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"))
         return 0
     from turnout.cli import follow
 
+    spec = prepared.spec
     return follow.follow(client, answer, many=len(spec.runs) * spec.repeat > 1, how=how)
 
 
-def _spec(asked: Asked, settings: configuration.Config, cwd: Path) -> JobSpec:
-    general = settings.general
-    for what, label in (
-        ("experiment", asked.experiment),
-        ("workspace", asked.workspace),
-        ("target", asked.target),
-        ("run name", asked.name),
-    ):
-        if label is not None:
-            check_label(label, what)
-    what = ask.understand(list(asked.command), asked.multi, cwd)
-    return JobSpec(
-        kind=what.kind, display=what.display, runs=what.runs, script=what.script, script_path=what.script_path,
-        repeat=asked.runs, target=asked.target or general.target, experiment=asked.experiment or general.experiment,
-        workspace=asked.workspace or general.workspace, label=asked.name, tags=ask.pairs(asked.tags, "--tag"),
-        env=ask.pairs(asked.env, "--env"), inherited_env=_inherited(),
-        resources=Resources(
-            cpus=asked.cpus, memory=ask.size(asked.memory) if asked.memory else None, gpus=asked.gpus,
-            seconds=ask.seconds(asked.time) if asked.time else None,
-        ),
-        retry=ask.retry(asked.retry), grace=asked.grace, priority=asked.priority, concurrent=asked.concurrent,
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise NotFound("the current directory is gone", hint="cd to one that is there") from error
+
+
+def _wish(asked: Asked) -> Wish:
+    resources = Resources(
+        cpus=asked.cpus, memory=ask.size(asked.memory) if asked.memory is not None else None, gpus=asked.gpus,
+        seconds=ask.seconds(asked.time) if asked.time is not None else None,
+    )  # fmt: skip
+    return Wish(
+        command=asked.command, target=asked.target, experiment=asked.experiment, workspace=asked.workspace,
+        name=asked.name, tags=ask.pairs(asked.tags, "--tag"), env=ask.pairs(asked.env, "--env"), resources=resources,
+        grace=asked.grace, retry=ask.retry(asked.retry), priority=asked.priority, runs=asked.runs, multi=asked.multi,
+        concurrent=asked.concurrent, snapshot=not asked.no_snapshot, allow_secrets=asked.allow_secrets,
     )  # fmt: skip
 
 
-def _inherited() -> dict[str, str]:
-    """This environment, for a run on this machine; what is no text or no name is left out."""
-    kept: dict[str, str] = {}
-    for name, value in os.environ.items():
-        if not name.isidentifier() or name.startswith(_NOT_INHERITED):
-            continue
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            continue
-        kept[name] = value
-    return kept
-
-
-def _check_target(name: str) -> None:
-    """An unknown target is told before anything is captured."""
-    known = configuration.load(Home.from_env().config_file).targets
-    if name not in known:
-        raise NotFound(f"no target {name!r}", hint=f"known targets: {', '.join(sorted(known))}")
-
-
-def _capture(asked: Asked, settings: configuration.Config, cwd: Path) -> Any:
-    from turnout.snapshot import Limits, capture
-
-    code = settings.code
-    limits = Limits(file_bytes=code.max_file_size, total_bytes=code.max_total_size, files=code.max_files)
-    return capture(cwd, cache=Home.from_env().stat_cache, limits=limits, allow_secrets=asked.allow_secrets)
-
-
-def _deliver(client: Client, spec: JobSpec, snapshot: Any) -> JobSpec:
-    from dataclasses import replace
-
-    from turnout.snapshot import deliver
-
-    if snapshot is None or not snapshot.entries:
-        return spec if snapshot is None else replace(spec, git=snapshot.git)
-    kept = deliver(snapshot, client)
-    return replace(spec, before=kept.digest, before_files=kept.files, before_bytes=kept.total_bytes, git=kept.git)
-
-
-def _show_plan(spec: JobSpec, snapshot: Any, json: bool) -> None:
-    files = [entry.path for entry in snapshot.entries] if snapshot is not None else []
-    plan: dict[str, Any] = {
+def _plan(prepared: Prepared) -> dict[str, Any]:
+    spec, snapshot = prepared.spec, prepared.snapshot
+    need = spec.resources
+    return {
         "dry_run": True, "kind": str(spec.kind), "target": spec.target, "experiment": spec.experiment,
         "workspace": spec.workspace, "name": spec.label, "runs": len(spec.runs) * spec.repeat,
         "commands": [list(run.argv) for run in spec.runs], "script": spec.script, "script_path": spec.script_path,
         "tags": spec.tags, "env": sorted(spec.env), "inherited_env": sorted(spec.inherited_env),
-        "resources": {name: getattr(spec.resources, name) for name in ("cpus", "memory", "gpus", "seconds")},
-        "snapshot": snapshot.digest if snapshot is not None else None, "files": files,
-        "bytes": snapshot.total_bytes if snapshot is not None else 0, "git": snapshot.git if snapshot is not None else None,
+        "resources": {"cpus": need.cpus, "memory": need.memory, "gpus": need.gpus, "seconds": need.seconds},
+        "retry": spec.retry.failures, "priority": spec.priority, "concurrent": spec.concurrent,
+        "snapshot": snapshot.digest if snapshot is not None else None,
+        "files": [entry.path for entry in snapshot.entries] if snapshot is not None else [],
+        "bytes": snapshot.total_bytes if snapshot is not None else 0,
+        "git": snapshot.git if snapshot is not None else None,
     }  # fmt: skip
-    if json:
-        render.print_json(plan)
-        return
-    print(
-        f"would submit {plan['runs']} run{'s' if plan['runs'] != 1 else ''} to {spec.target}, experiment {spec.experiment}; nothing was changed"
-    )
-    for run in spec.runs[:_FILES_SHOWN]:
-        print(f"  command   {render.shown([*([spec.script_path] if spec.script_path else []), *run.argv])}")
-    if len(spec.runs) > _FILES_SHOWN:
-        print(f"            … and {len(spec.runs) - _FILES_SHOWN} more")
-    if spec.script is not None:
-        print(f"  script    {spec.script_path or 'made by turnout:'}")
-        if spec.script_path is None:
-            for line in spec.script.splitlines():
-                print(f"    {line}")
-    print(
-        f"  snapshot  {len(files)} files, {plan['bytes']} bytes"
-        + (f", commit {plan['git']['commit']}" if plan["git"] else "")
-    )
-    for path in files[:_FILES_SHOWN]:
-        print(f"    {render.harmless(path)}")
-    if len(files) > _FILES_SHOWN:
-        print(f"    … and {len(files) - _FILES_SHOWN} more")
-    print(
-        f"  env       {len(spec.inherited_env)} variables of this shell"
-        + (f", and {', '.join(sorted(spec.env))}" if spec.env else "")
-    )
-    for name, value in plan["resources"].items():
-        if value is not None:
-            print(f"  {name:<9} {value}")
+
+
+def _show_plan(plan: dict[str, Any]) -> None:
+    count = plan["runs"]
+    place = f"{plan['target']}, experiment {plan['experiment']}"
+    print(f"would submit {count} run{'s' if count != 1 else ''} to {place}; nothing was changed")
+    script = [plan["script_path"]] if plan["script_path"] else []
+    _show_some("command", [render.shown([*script, *argv]) for argv in plan["commands"]])
+    if plan["script"] is not None and plan["script_path"] is None:
+        print("  script    made by turnout:")
+        for line in plan["script"].splitlines():
+            print(f"    {render.harmless(line)}")
+    commit = f", commit {plan['git']['commit']}" if plan["git"] else ""
+    print(f"  snapshot  {len(plan['files'])} files, {plan['bytes']} bytes{commit}")
+    _show_some("", plan["files"])
+    given = f", and {', '.join(plan['env'])}" if plan["env"] else ""
+    print(f"  env       {len(plan['inherited_env'])} variables of this shell{given}")
+    wishes = {**plan["resources"], **{name: plan[name] for name in ("name", "tags", "retry", "priority", "concurrent")}}
+    for name, value in wishes.items():
+        if value:
+            print(f"  {name:<10}{render.harmless(render.shown(value))}")
+
+
+def _show_some(title: str, lines: list[str]) -> None:
+    for line in lines[:_SHOWN]:
+        print(f"  {title:<10}{render.harmless(line)}")
+    if len(lines) > _SHOWN:
+        print(f"            … and {len(lines) - _SHOWN} more")

@@ -9,8 +9,9 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from turnout.errors import InvalidInput, NotFound
+from turnout.errors import InvalidInput, NotFound, TurnoutError
 from turnout.model.ids import check_env_key, check_tag_key
 from turnout.model.spec import CommandKind, Retry, RunSpec
 
@@ -18,6 +19,8 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\Z", re.IGNORECASE)
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)\Z")
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?\Z")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+N = TypeVar("N", int, float)
+_ARGUMENTS = "$RUN_ARGS$"
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -26,20 +29,26 @@ def size(text: str) -> int:
     found = _SIZE.match(text.strip())
     if not found:
         raise InvalidInput(f"--memory {text!r} is not a size", hint="write 500M or 4G")
-    return int(float(found[1]) * _UNITS[found[2].upper()])
+    return _positive(int(float(found[1]) * _UNITS[found[2].upper()]), "--memory", text)
 
 
 def seconds(text: str) -> float:
     """``90s``, ``15m``, ``2h``, ``90``, ``1:30:00``, ``1-12:00:00``: seconds."""
     found = _SPAN.match(text.strip())
     if found:
-        return float(found[1]) * _SECONDS[found[2]]
+        return _positive(float(found[1]) * _SECONDS[found[2]], "--time", text)
     clock = _CLOCK.match(text.strip())
     if not clock:
         raise InvalidInput(f"--time {text!r} is not a time", hint="write 90s, 15m, 2h or 1:30:00")
     days, first, second, third = (int(part or 0) for part in clock.groups())
     whole = first * 3600 + second * 60 + third if clock[4] is not None else first * 60 + second
-    return float(days * 86400 + whole)
+    return _positive(float(days * 86400 + whole), "--time", text)
+
+
+def _positive(number: N, option: str, text: str) -> N:
+    if number <= 0:
+        raise InvalidInput(f"{option} {text!r} is nothing", hint=f"give more, or leave {option} out for no limit")
+    return number
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -61,8 +70,8 @@ def retry(text: str) -> Retry:
     """A number, or ``never``: at most once, whatever happens."""
     if text == "never":
         return Retry(failures=0, losses=0)
-    if not text.isdigit():
-        raise InvalidInput(f"--retry {text!r} is neither a number nor 'never'")
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidInput(f"--retry {text!r} is neither a number nor 'never'", hint="write --retry 2 or --retry never")
     return Retry(failures=int(text))
 
 
@@ -78,20 +87,24 @@ class What:
 
 
 def understand(command: list[str], multi: Path | None, cwd: Path) -> What:
-    """Script, Python file or command; with a `multi` file, one run per line: of whole commands, or of arguments for `command`."""
-    lines = _lines(multi) if multi is not None else None
-    if not command and not lines:
+    """Script, Python file or command; with a `multi` file a run per line: whole commands, or arguments of `command`."""
+    if not command and multi is None:
         raise InvalidInput("no command", hint="write `turnout run COMMAND [ARGS…]`, or give a file with --multi")
-    if lines is None:
+    if multi is None:
         return _single(command, [command[1:]], cwd)
+    lines = _lines(multi)
     if command:
-        return _single(command, [[*command[1:], *line] for line in lines], cwd)
-    first = {line[0] for line in lines}
+        return _single(command, [[*command[1:], *line] for line in lines.values()], cwd)
+    first = {line[0] for line in lines.values()}
     if len(first) == 1 and _is_script(next(iter(first))):
-        return _single([next(iter(first))], [line[1:] for line in lines], cwd)
-    whole = [_as_command(line, cwd) for line in lines]
-    display = ("--multi", str(multi))
-    return What(kind=CommandKind.COMMAND, display=display, runs=tuple(RunSpec(argv=tuple(line)) for line in whole))
+        return _single([next(iter(first))], [line[1:] for line in lines.values()], cwd)
+    whole = []
+    for number, line in lines.items():
+        try:
+            whole.append(RunSpec(argv=tuple(_as_command(line, cwd))))
+        except TurnoutError as error:
+            raise type(error)(f"{multi}:{number}: {error.message}", hint=error.hint) from error
+    return What(kind=CommandKind.COMMAND, display=("--multi", str(multi)), runs=tuple(whole))
 
 
 def _single(command: list[str], arguments: list[list[str]], cwd: Path) -> What:
@@ -99,11 +112,10 @@ def _single(command: list[str], arguments: list[list[str]], cwd: Path) -> What:
     display = tuple(command)
     runs = tuple(RunSpec(argv=tuple(each)) for each in arguments)
     if name.endswith(".sh"):
-        path, text = _script(name, cwd)
-        return What(kind=CommandKind.SCRIPT, display=display, runs=runs, script=text, script_path=path)
+        path = _script(name, cwd)
+        return What(kind=CommandKind.SCRIPT, display=display, runs=runs, script=_text(name, cwd), script_path=path)
     if name.endswith(".py"):
-        path, _ = _script(name, cwd)
-        return What(kind=CommandKind.PYTHON, display=display, runs=runs, script=python_script(path))
+        return What(kind=CommandKind.PYTHON, display=display, runs=runs, script=python_script(_script(name, cwd)))
     if name.endswith(".bat"):
         raise InvalidInput(f"{name} is a Windows script, and this target is not Windows", hint="write a .sh run script")
     argv = _as_command(command, cwd)
@@ -120,9 +132,9 @@ def _as_command(line: list[str], cwd: Path) -> list[str]:
     """An argv whose program exists: found now, so that a typing error is told at once and not by a failed run."""
     name = line[0]
     if name.endswith(".py"):
-        return [_python(), "-u", _script(name, cwd)[0], *line[1:]]
+        return [_python(), "-u", _script(name, cwd), *line[1:]]
     if name.endswith(".sh"):
-        return ["bash", _script(name, cwd)[0], *line[1:]]
+        return _as_bash(_script(name, cwd), _text(name, cwd), line[1:])
     if "/" in name:
         if not (cwd / name).exists():
             raise NotFound(f"no program {name!r} in {cwd}", hint="check the path")
@@ -134,19 +146,31 @@ def _as_command(line: list[str], cwd: Path) -> list[str]:
     return line
 
 
-def _script(name: str, cwd: Path) -> tuple[str, str]:
-    """A script's path in the snapshot, and its text."""
+def _as_bash(path: str, text: str, arguments: list[str]) -> list[str]:
+    """A run script among other commands: what would be filled in when it is put in place is filled in here."""
+    if _ARGUMENTS not in text:
+        return ["bash", path, *arguments]
+    return ["bash", "-c", text.replace(f'"{_ARGUMENTS}"', '"$@"').replace(_ARGUMENTS, '"$@"'), path, *arguments]
+
+
+def _script(name: str, cwd: Path) -> str:
+    """A script's path in the snapshot."""
     path = Path(os.path.normpath(cwd / name))
     if not path.is_relative_to(cwd):
         raise InvalidInput(f"{name} is outside {cwd}, which is what is frozen", hint=f"run this in {path.parent}")
+    if not path.is_file():
+        hint = "check the name; scripts are looked for in the current directory"
+        raise NotFound(f"no script {name!r} in {cwd}", hint=hint)
+    return path.relative_to(cwd).as_posix()
+
+
+def _text(name: str, cwd: Path) -> str:
     try:
-        return path.relative_to(cwd).as_posix(), path.read_text(encoding="utf-8", errors="surrogateescape")
-    except FileNotFoundError as error:
-        raise NotFound(
-            f"no script {name!r} in {cwd}", hint="check the name; scripts are looked for in the current directory"
-        ) from error
-    except (OSError, UnicodeError) as error:
-        raise InvalidInput(f"{name} cannot be read: {error}") from error
+        return (cwd / name).read_text(encoding="utf-8")
+    except UnicodeError as error:
+        raise InvalidInput(f"{name} is not UTF-8 text", hint="save it as UTF-8, or run it as: bash " + name) from error
+    except OSError as error:
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}", hint="make it readable (chmod u+r)") from error
 
 
 def python_script(path: str) -> str:
@@ -169,23 +193,23 @@ def _python() -> str:
     raise NotFound("no python here", hint="activate an environment that has one")
 
 
-def _lines(path: Path) -> list[list[str]]:
-    """The lines of a --multi file, split as a shell would; empty ones and comments left out."""
+def _lines(path: Path) -> dict[int, list[str]]:
+    """The lines of a --multi file by their number, split as a shell would; empty ones and comments left out."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
-        raise InvalidInput(
-            f"--multi {path}: {getattr(error, 'strerror', None) or error}",
-            hint="give a text file with one command per line",
-        ) from error
-    lines: list[list[str]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"--multi {path}: {why}", hint="give a text file with one command per line") from error
+    lines: dict[int, list[str]] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if "\0" in line:
+            raise InvalidInput(f"{path}:{number}: a NUL byte", hint="give a text file with one command per line")
         try:
             words = shlex.split(line, comments=True)
         except ValueError as error:
-            raise InvalidInput(f"{path}:{number}: {error}", hint="quote it as in a shell") from error
+            raise InvalidInput(f"{path}:{number}: {str(error).lower()}", hint="quote it as in a shell") from error
         if words:
-            lines.append(words)
+            lines[number] = words
     if not lines:
         raise InvalidInput(f"{path} has no commands", hint="write one command per line")
     return lines

@@ -6,6 +6,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -13,11 +14,11 @@ from urllib.parse import quote, urlencode
 from turnout.client.connect import connect
 from turnout.errors import HubUnreachable, NotFound, TurnoutError, from_dict
 from turnout.home import Home
+from turnout.model.ids import parse_job_name
 from turnout.model.spec import JobSpec
 from turnout.model.state import TERMINAL
-from turnout.wire import manifest, pack
+from turnout.wire import pack
 from turnout.wire.http import Answer, Body, Connection, Unreachable
-from turnout.wire.restore import restore
 
 View = dict[str, Any]
 _WAIT = 20.0
@@ -48,7 +49,18 @@ class Client:
         """
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         body = json.dumps(spec, default=_as_dict).encode()
-        return self._json("POST", "/api/jobs", body, headers=headers)
+        return self._view("POST", "/api/jobs", body, headers=headers)
+
+    def submit_command(self, command: Sequence[str], *, cwd: str | Path | None = None, **wishes: Any) -> View:
+        """What ``turnout run -d COMMAND`` does: freezes `cwd`, hands the job over, and gives what `submit` gives.
+
+        `wishes` are the fields of `preparing.Wish`: ``name="a", tags={"k": "v"}, runs=3, resources=Resources(cpus=2)``.
+        """
+        from turnout.client.preparing import Wish, prepare
+
+        wish = Wish(command=tuple(map(str, command)), **wishes)
+        prepared = prepare(wish, self._home, Path(cwd).absolute() if cwd is not None else Path.cwd())
+        return self.submit(prepared.deliver(self))
 
     def missing(self, digests: Iterable[str]) -> list[str]:
         """Those blobs that the hub does not have."""
@@ -90,26 +102,28 @@ class Client:
         return list(self._json("GET", f"/api/jobs?limit={limit}&offset={offset}"))
 
     def run(self, name: str) -> View:
-        return self._json("GET", _run(name))
+        return self._view("GET", _run(name))
 
     def job(self, name: str) -> View:
-        return self._json("GET", f"/api/jobs/{quote(name, safe='')}")
+        return self._view("GET", _job(name))
 
     def events(self, name: str) -> list[View]:
         return list(self._json("GET", _run(name, "events")))
 
     def metrics(self, name: str, names: Sequence[str] = ()) -> dict[str, list[View]]:
         query = "?" + urlencode([("names", metric) for metric in names]) if names else ""
-        return self._json("GET", _run(name, "metrics") + query)
+        return self._view("GET", _run(name, "metrics") + query)
 
     def why(self, name: str) -> View:
-        return self._json("GET", _run(name, "why"))
+        return self._view("GET", _run(name, "why"))
 
     def output(
         self, name: str, *, follow: bool = False, attempt: int | None = None, offset: int = 0
     ) -> Iterator[bytes]:
-        """The exact bytes a run printed (its newest attempt, or `attempt`). With `follow`, until it is over, and through
-        further attempts."""
+        """The exact bytes a run printed: its newest attempt, or `attempt`.
+
+        With `follow`, until it is over, and through further attempts. NotFound for an attempt it did not have.
+        """
         asked = attempt
         while True:
             query: dict[str, Any] = {"offset": offset, "seconds": _WAIT if follow else 0}
@@ -119,6 +133,8 @@ class Client:
             content = answer.read()
             headers = answer.headers
             shown, latest = int(headers["turnout-attempt"]), int(headers["turnout-attempts"])
+            if attempt is not None and attempt > latest:
+                raise NotFound(f"{name} has no attempt {attempt}", hint=f"it has had {latest} so far")
             if content:
                 offset += len(content)
                 asked = shown if shown else asked
@@ -134,19 +150,18 @@ class Client:
     def wait(self, name: str, *, timeout: float | None = None) -> View:
         """The run (or job) once it is over; TimeoutError after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        kind = "jobs" if name.startswith("job") else "runs"
+        path = _job(name, "wait") if parse_job_name(name) is not None else _run(name, "wait")
         while True:
             left = _WAIT if deadline is None else min(_WAIT, deadline - time.monotonic())
             if left <= 0:
                 raise TimeoutError(f"{name} is not over after {timeout:g} s")
-            path = f"/api/{kind}/{quote(name, safe='')}/wait?seconds={left:.3f}"
-            view = self._json("GET", path, timeout=left + 30)
+            view = self._view("GET", f"{path}?seconds={left:.3f}", timeout=left + 30)
             if view["state"] in TERMINAL:
                 return view
 
     def job_wait(self, name: str, *, seconds: float) -> View:
         """The job once it is over, or as it is after `seconds`."""
-        return self._json("GET", f"/api/jobs/{quote(name, safe='')}/wait?seconds={seconds:.3f}", timeout=seconds + 30)
+        return self._view("GET", _job(name, "wait") + f"?seconds={seconds:.3f}", timeout=seconds + 30)
 
     # --- steering ---------------------------------------------------------------------------------------------------
 
@@ -154,41 +169,38 @@ class Client:
         body = {"runs": list(runs), "job": job, "all": everything}
         return list(self._json("POST", "/api/cancel", _encode(body)))
 
-    def extract(self, name: str, directory: Path) -> View:
-        """Writes what the run was given to ``before/``, what it left to ``after/``, what it printed to ``output.txt``."""
-        files = self._json("GET", _run(name, "files"))
-        directory.mkdir(parents=True, exist_ok=True)
-        if any(directory.iterdir()):
-            raise NotFound(f"{directory} is not empty", hint="give a new or empty directory")
-        told: View = {"run": name, "directory": str(directory)}
-        for part in ("before", "after"):
-            told[part] = self._extract_part(files[part], directory / part) if files[part] else 0
-        with open(directory / "output.txt", "wb") as file:
-            for piece in self.output(name):
-                file.write(piece)
-        return told
+    def extract(self, name: str, directory: str | Path) -> View:
+        """Writes what the run was given to ``before/``, what it left to ``after/``, what it printed to ``output.txt``.
 
-    def _extract_part(self, digest: str, directory: Path) -> int:
-        ((_, listing),) = self.download([digest])
-        entries = manifest.decode(listing)
-        wanted = sorted({entry.digest for entry in entries if not entry.link})
-        contents = dict(self.download(wanted)) if wanted else {}
-        return restore(entries, str(directory), contents.__getitem__).files
+        `directory` is new or empty, else Conflict. Raising means that nothing was left there.
+        """
+        from turnout.client.extracting import extract
+
+        return extract(self, name, Path(directory))
+
+    def files(self, name: str) -> View:
+        """The digests of the manifests of what the run was given (`before`) and left (`after`); None for nothing."""
+        return self._view("GET", _run(name, "files"))
 
     def download(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Each blob with its digest, checked. BadPack when one is damaged, HubUnreachable when the hub goes away."""
         answer = self._request("POST", "/api/blobs/get", _encode(list(digests)), timeout=600.0)
-        return pack.read(answer.stream, max_blob=1 << 40)
+        try:
+            yield from pack.read(answer.stream, max_blob=1 << 40)
+        except (OSError, HTTPException) as error:
+            self.close()
+            raise HubUnreachable(f"the hub went away: {error}", hint="try again; see `turnout hub logs`") from error
 
     # --- the hub ----------------------------------------------------------------------------------------------------
 
     def hub(self) -> View:
-        return self._json("GET", "/api/hub")
+        return self._view("GET", "/api/hub")
 
     def targets(self) -> dict[str, View]:
-        return self._json("GET", "/api/targets")
+        return self._view("GET", "/api/targets")
 
     def stop_hub(self) -> View:
-        answer = self._json("POST", "/api/hub/stop")
+        answer = self._view("POST", "/api/hub/stop")
         self.close()
         return answer
 
@@ -196,6 +208,9 @@ class Client:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _view(self, *args: Any, **options: Any) -> View:
+        return dict(self._json(*args, **options))
 
     def _json(
         self, method: str, path: str, body: Body = None, *, headers: dict[str, str] | None = None, timeout: float = 60.0
@@ -205,7 +220,7 @@ class Client:
     def _request(
         self, method: str, path: str, body: Body = None, *, headers: dict[str, str] | None = None, timeout: float = 60.0
     ) -> Answer:
-        """Every request may be repeated (submits carry a key), so one that found the hub gone finds or starts it again."""
+        """Every request may be repeated (submits carry a key): one that found the hub gone finds or starts it again."""
         headers = {"Content-Type": "application/json", **(headers or {})}
         for last in (False, False, True):
             if self._connection is None:
@@ -227,7 +242,18 @@ class Client:
 
 
 def _run(name: str, part: str = "") -> str:
-    return f"/api/runs/{quote(name, safe='')}" + (f"/{part}" if part else "")
+    return _path("run", name, part)
+
+
+def _job(name: str, part: str = "") -> str:
+    return _path("job", name, part)
+
+
+def _path(kind: str, name: str, part: str) -> str:
+    """The route of a run or job. What can be no name is not found without asking: a ``/`` would be another route."""
+    if not name or "/" in name or name in (".", ".."):
+        raise NotFound(f"no {kind} {name!r}", hint=f"`turnout list {kind}s` shows what there is")
+    return f"/api/{kind}s/{quote(name, safe='')}" + (f"/{part}" if part else "")
 
 
 def _encode(value: object) -> bytes:

@@ -9,13 +9,14 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-from turnout._version import __version__
-from turnout.errors import HubUnreachable, Unavailable, from_dict
-from turnout.home import Home, HubRecord
+from turnout.errors import Denied, HubUnreachable, InvalidInput, Unavailable, from_dict
+from turnout.home import Home, HubRecord, is_private
 from turnout.wire.http import Connection, Unreachable
 
 _START_SECONDS = 30.0
+_ANSWER_SECONDS = 10.0
 
 
 def connect(home: Home, *, start: bool = True) -> Connection:
@@ -45,20 +46,13 @@ def start_hub(home: Home, *, listen: str | None = None) -> None:
     home.make()
     _check_host(home)
     read, write = os.pipe()
-    argv = [sys.executable, "-m", "turnout.hub", "--ready-fd", str(write)]
-    if listen:
-        argv += ["--listen", listen]
-    fd = os.open(home.hub_log, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    argv = [sys.executable, "-m", "turnout.hub", "--ready-fd", str(write), *(("--listen", listen) if listen else ())]
     try:
-        env = {**os.environ, "TURNOUT_HOME": str(home.root)}
-        child = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=fd, stderr=fd, pass_fds=(write,), env=env, cwd="/",
-            start_new_session=True,
-        )  # fmt: skip
+        child = _start(argv, home, write)
     except OSError as error:
-        raise HubUnreachable(f"the hub could not be started: {error}") from error
+        os.close(read)
+        raise HubUnreachable(f"the hub could not be started: {error}", hint="see `turnout doctor`") from error
     finally:
-        os.close(fd)
         os.close(write)
     try:
         answer = _read_answer(read)
@@ -69,6 +63,27 @@ def start_hub(home: Home, *, listen: str | None = None) -> None:
         if not answer:
             raise HubUnreachable("the hub ended before it was ready", hint=f"see {home.hub_log}")
         raise from_dict(answer)
+
+
+def _start(argv: list[str], home: Home, passed: int) -> "subprocess.Popen[bytes]":
+    log = os.open(home.hub_log, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        return subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(passed,), cwd="/", start_new_session=True,
+            env={**os.environ, "TURNOUT_HOME": str(home.root)},
+        )  # fmt: skip
+    finally:
+        os.close(log)
+
+
+def check_address(listen: str) -> None:
+    """InvalidInput for an address where the hub would not listen."""
+    host, _, port = listen.rpartition(":")
+    if host not in ("127.0.0.1", "localhost") or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise InvalidInput(
+            f"will not listen on {listen!r}: without TLS only this machine may be served",
+            hint="write --listen 127.0.0.1:PORT (0 = any free port), and use an SSH tunnel from elsewhere",
+        )
 
 
 def _read_answer(read: int) -> dict[str, object]:
@@ -84,20 +99,29 @@ def _read_answer(read: int) -> dict[str, object]:
 
 
 def _try(home: Home) -> Connection | None:
+    """The running hub, if it answers. Its token is shown only to a socket that can be nobody else's."""
     record = HubRecord.load(home)
-    if record is None:
+    path = Path(record.socket) if record is not None else home.socket_dir / "hub.sock"
+    if not os.path.lexists(path):
         return None
-    if record.host != socket.gethostname() and not os.path.exists(record.socket):
-        return None
+    if not is_private(path):
+        raise Denied(
+            f"{path} is not only yours: another user could answer there",
+            hint="remove it, or set XDG_RUNTIME_DIR to a directory of your own",
+        )
     try:
         token = home.token_file.read_text()
     except OSError:
         return None
-    connection = Connection(record.socket, token)
+    connection = Connection(str(path), token)
     try:
-        answer = connection.request("GET", "/health")
+        answer = connection.request("GET", "/health", timeout=_ANSWER_SECONDS)
         answer.read()
-    except Unreachable:
+    except Unreachable as error:
+        if isinstance(error.__cause__, TimeoutError):
+            who = f"pid {record.pid}" if record is not None else str(path)
+            hint = "if it hangs, kill it: runs go on, and the next command starts a new one"
+            raise HubUnreachable(f"the hub ({who}) does not answer", hint=hint) from error
         return None
     return connection if answer.status == 200 else None
 
@@ -108,5 +132,6 @@ def _check_host(home: Home) -> None:
     if record is not None and record.host != socket.gethostname() and home.on_network():
         raise Unavailable(
             f"the hub of {home.root} runs on {record.host}",
-            hint=f"work there, or set TURNOUT_HOME to a directory of this host (turnout {__version__})",
+            hint="work there, or set TURNOUT_HOME to a directory of this host\n"
+            f"if that hub is gone for good: remove {home.hub_file}",
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from turnout import config as configuration
 from turnout.client import ask
-from turnout.errors import NotFound
+from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home
 from turnout.model.ids import check_env_key, check_label, check_tag_key
 from turnout.model.spec import JobSpec, Resources, Retry
@@ -76,6 +76,8 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
     _check_target(spec.target, home)
     if not wish.snapshot:
         return Prepared(spec, None)
+    if remember:
+        home.make()
     code = settings.code
     limits = Limits(file_bytes=code.max_file_size, total_bytes=code.max_size, files=code.max_files)
     cache = home.stat_cache if remember else Path(os.devnull)  # where nothing is found and nothing can be kept
@@ -83,36 +85,36 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
 
 
 def _specify(wish: Wish, general: configuration.General, cwd: Path) -> JobSpec:
-    target, experiment = wish.target or general.target, wish.experiment or general.experiment
-    workspace = wish.workspace or general.workspace
-    for what, label in (("target", target), ("experiment", experiment), ("workspace", workspace), ("run name", wish.name)):
-        if label is not None:
-            check_label(label, what)
-    for key in wish.tags:
+    target = general.target if wish.target is None else wish.target
+    experiment = general.experiment if wish.experiment is None else wish.experiment
+    workspace = general.workspace if wish.workspace is None else wish.workspace
+    for kind, label in (("target", target), ("experiment", experiment), ("workspace", workspace)):
+        check_label(label, kind)
+    if wish.name is not None:
+        check_label(wish.name, "run name")
+    for key, value in wish.tags.items():
         check_tag_key(key)
+        if value.encode(errors="ignore").decode() != value:
+            raise InvalidInput(f"the value of tag {key!r} is not text", hint="give it in UTF-8")
     for key in wish.env:
         check_env_key(key)
-    what_to_run = ask.understand(list(wish.command), wish.multi, cwd)
+    what = ask.understand(list(wish.command), wish.multi, cwd)
     return JobSpec(
-        kind=what_to_run.kind, display=what_to_run.display, runs=what_to_run.runs, script=what_to_run.script,
-        script_path=what_to_run.script_path, repeat=wish.runs, target=target, experiment=experiment,
+        kind=what.kind, display=what.display, runs=what.runs, script=what.script,
+        script_path=what.script_path, repeat=wish.runs, target=target, experiment=experiment,
         workspace=workspace, label=wish.name, tags=dict(wish.tags), env=dict(wish.env), inherited_env=_inherited(),
-        resources=wish.resources, retry=wish.retry, grace=wish.grace, priority=wish.priority, concurrent=wish.concurrent,
+        resources=wish.resources, retry=wish.retry, grace=wish.grace, priority=wish.priority,
+        concurrent=wish.concurrent,
     )  # fmt: skip
 
 
 def _inherited() -> dict[str, str]:
-    """This environment, for a run on this machine; what is no text or no name is left out."""
-    kept: dict[str, str] = {}
-    for name, value in os.environ.items():
-        if not name.isidentifier() or name.startswith(_NOT_INHERITED):
-            continue
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            continue
-        kept[name] = value
-    return kept
+    """This environment, for a run on this machine."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.isascii() and name.isidentifier() and not name.startswith(_NOT_INHERITED)
+    }
 
 
 def _check_target(name: str, home: Home) -> None:

@@ -14,6 +14,7 @@ from turnout.engine import steer
 from turnout.engine.report import Receipt, Telling, report
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.take import Jobs, Taker, held_by, job_orders, take
+from turnout.errors import Denied
 from turnout.schedule.machine import Cause
 from turnout.store.agents import Agent, set_up
 from turnout.store.store import Store
@@ -39,13 +40,16 @@ class Dispatch:
         self._orders: OrderedDict[int, JobOrder] = OrderedDict()
 
     def welcome(self, agent: Agent, hello: Hello) -> Future[Welcome]:
-        """An agent's process began. It keeps what it still holds by right, is told what to drop, and will be granted again what
-        the store says it has and it does not know of."""
+        """An agent's process began. It keeps what it still holds by right, is told what to drop, and will be granted
+        again what the store says it has and it does not know of. Denied when it was given up meanwhile."""
         held = set(hello.held)
         max_runs = self._max_runs(agent.target, hello.facts.cpus)
 
         def work(tx: Tx) -> tuple[list[Grant], dict[Attempt, str | None]]:
-            set_up(tx, agent.id, json.dumps(asdict(hello.facts)))
+            if not set_up(tx, agent.id, json.dumps(asdict(hello.facts))):
+                raise Denied(
+                    "this agent was given up", hint="its runs went elsewhere; a new one is started when needed"
+                )
             return held_by(tx, self._jobs, agent.id, max_runs)
 
         def answer(result: tuple[list[Grant], dict[Attempt, str | None]]) -> Welcome:
@@ -60,7 +64,7 @@ class Dispatch:
         return _then(self._store.submit(work), answer)
 
     def recover(self, agent: Agent) -> Session:
-        """Takes up with an agent that the store says is alive, after a start of the hub: a full lease, and we listen."""
+        """Takes up with an agent that the store says is alive, after a start of the hub: it gets a full lease."""
         max_runs = self._max_runs(agent.target, agent.cpus or 1)
         grants, current = self._store.write(lambda tx: held_by(tx, self._jobs, agent.id, max_runs))
         return self._new_session(agent, max_runs, current, grants)
@@ -73,10 +77,10 @@ class Dispatch:
             return [attempt for attempt in poll.held if attempt not in session.held]
 
     def take(self, session: Session) -> Future[list[Grant]] | None:
-        """Grants what fits now; None when a grant is being made already or nothing would fit."""
+        """Grants what fits now; None when a grant is being made already, nothing would fit, or the agent began anew."""
         with self._sessions.lock:
             room = session.room()
-            if session.taking or session.leaving or room.slots <= 0:
+            if session.taking or session.leaving or room.slots <= 0 or self._newest(session) is not session:
                 return None
             session.taking = True
         taker = Taker(agent=session.agent, target=session.target, node=session.node, room=room)
@@ -85,16 +89,16 @@ class Dispatch:
             with self._sessions.lock:
                 session.taking = False
                 if future.exception() is None:
-                    session.grant(future.result())
+                    self._newest(session).grant(future.result())
 
         future = self._store.submit(lambda tx: take(tx, self._jobs, taker))
         future.add_done_callback(done)
-        return future
+        return _then(future, lambda grants: grants)
 
     def report(self, session: Session, telling: Telling) -> Future[Receipt]:
         def answer(receipt: Receipt) -> Receipt:
             with self._sessions.lock:
-                session.release(receipt.closed | receipt.fenced)
+                self._newest(session).release(receipt.closed | receipt.fenced)
             return receipt
 
         return _then(self._store.submit(lambda tx: report(tx, telling)), answer)
@@ -132,6 +136,10 @@ class Dispatch:
         session.stops = {attempt: Stop(*attempt, cancel) for attempt, cancel in current.items() if cancel is not None}
         return self._sessions.open(session, time.monotonic())
 
+    def _newest(self, session: Session) -> Session:
+        """What the agent of this session has now: it may have begun anew while an answer to it was under way."""
+        return self._sessions.get(session.agent) or session
+
     def _job_orders(self, ids: set[int]) -> list[JobOrder]:
         missing = ids - self._orders.keys()
         if missing:
@@ -144,8 +152,10 @@ class Dispatch:
 
 
 def _then(future: Future[A], answer: Callable[[A], B]) -> Future[B]:
-    """A future of `answer(result)`, computed in the thread that answers the first."""
+    """A future of `answer(result)`, computed in the thread that answers the first. Nobody can cancel it: what was asked
+    for is done, whether or not someone still waits."""
     chained: Future[B] = Future()
+    chained.set_running_or_notify_cancel()
 
     def done(first: Future[A]) -> None:
         error = first.exception()

@@ -1,4 +1,4 @@
-"""Agents on targets: started where runs wait, watched, started again when they died with runs in hand, given up when lost."""
+"""Agents on targets: started where runs wait, watched, started again when they died with runs in hand, or given up."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ class Fleet:
         )  # fmt: skip
         try:
             (answer,) = target.provider.submit([launch])
-        except OSError as error:
-            answer = Failure(str(error))
+        except (Failure, OSError) as error:
+            answer = error if isinstance(error, Failure) else Failure(str(error))
         if isinstance(answer, Failure):
             _log.warning("no agent on %s: %s", target.name, answer)
             target.tried(now, answer.message)
@@ -185,19 +185,18 @@ class Fleet:
     def _give_up(self, agent: Agent, why: str) -> None:
         """The agent is lost: its token is worth nothing, its runs go back to the queue or end."""
         _log.warning("agent %d on %s is lost: %s", agent.id, agent.node, why)
+        self._drop(agent, why)
 
+    def _forget(self, agent: Agent) -> None:
+        """The agent is over. If it was granted something at the last moment, that goes back to the queue as well."""
+        self._drop(agent, "its agent left")
+
+    def _drop(self, agent: Agent, why: str) -> None:
         def work(tx: Tx) -> None:
             agents.set_gone(tx, agent.id)
             steer.lose(tx, agent.id, Lost(message=why))
 
         self.store.write(work)
-        self._drop(agent)
-
-    def _forget(self, agent: Agent) -> None:
-        self.store.write(lambda tx: agents.set_gone(tx, agent.id))
-        self._drop(agent)
-
-    def _drop(self, agent: Agent) -> None:
         self.on_token_change(agent.id)
         self.sessions.drop(agent.id)
         self._known.pop(agent.id, None)

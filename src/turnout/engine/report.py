@@ -11,7 +11,7 @@ from turnout.schedule.machine import Cause, Ended, NodeFact, Refusal, RunRecord
 from turnout.store import metrics
 from turnout.store.ledger import Ledger
 from turnout.store.streams import Marks, insert_output, output_digest, take_frames, take_output
-from turnout.store.values import set_after, set_params, set_tags
+from turnout.store.values import set_after, set_params, set_tags, storable
 from turnout.store.writer import Tx
 from turnout.wire.messages import Attempt, Chunk, Fact
 
@@ -135,13 +135,19 @@ class _Work:
         if "m" in record:
             metrics.collect(points, chunk.run, record)
         elif isinstance(record.get("p"), dict):
-            params = {str(name): value for name, value in record["p"].items()}
+            params = {name: value for name, value in record["p"].items() if _is_shallow(value)}
             set_params(self._tx, chunk.run, params)
             self._ledger.note(chunk.run, EventName.HPARAMS, params)
         elif isinstance(record.get("g"), dict):
-            tags = {str(name): str(value) for name, value in record["g"].items()}
+            tags = {name: str(value) for name, value in record["g"].items()}
             set_tags(self._tx, chunk.run, tags)
             self._ledger.note(chunk.run, EventName.TAGS, dict(tags))
+
+
+def _is_shallow(value: object, levels: int = 32) -> bool:
+    """Whether a value a run recorded is nested so little that it can be written down without running out of stack."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_shallow(item, levels - 1) for item in inside)
 
 
 def close_children(ledger: Ledger, now: float) -> None:
@@ -172,7 +178,7 @@ def _parse(fact: Fact) -> NodeFact:
         case "ended":
             return Ended(
                 cause=Cause(body.get("cause", "infra")), exit_code=body.get("exit_code"), signal=body.get("signal"),
-                message=str(body.get("message", "")), data=body,
+                message=storable(str(body.get("message", ""))), data=body,
             )  # fmt: skip
         case "captured":
             return machine.Captured({name: value for name, value in body.items() if name != "streams"})

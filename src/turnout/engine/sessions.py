@@ -1,4 +1,4 @@
-"""What the hub knows of its agents at this moment, in memory: leases, room, and what they were told but did not confirm.
+"""What the hub knows of its agents now, in memory: leases, room, and what they were told but did not confirm.
 
 All of it can be rebuilt from the store and the agents' next messages; nothing here needs to survive.
 """
@@ -32,14 +32,17 @@ class Session:
     heard: bool = False
     taking: bool = False
     leaving: bool = False
+    newest_poll: int = 0
 
     def hear(self, poll: Poll) -> None:
         """Takes what a message says about the agent itself."""
         self.heard = True
         for attempt in poll.held:
             self.unconfirmed.pop(attempt, None)
-        self.jobs_known.update(poll.jobs)
-        self.slots, self.memory, self.gpus = poll.slots, poll.memory, poll.gpus
+        self.jobs_known = set(poll.jobs)  # an agent forgets orders it does not need; one that was just sent may go twice
+        if poll.number >= self.newest_poll:
+            self.newest_poll = poll.number
+            self.slots, self.memory, self.gpus = poll.slots, poll.memory, poll.gpus
 
     def room(self) -> Room:
         """What may still be granted: what the agent said, less what is on its way to it."""

@@ -15,7 +15,7 @@ from turnout.store.writer import Tx
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """What a cancel did: ``cancelled`` at once, ``requested`` from its node, or nothing because it was ``over`` already."""
+    """What a cancel did: ``cancelled`` at once, ``requested`` from its node, or nothing: it was ``over`` already."""
 
     name: str
     outcome: str
@@ -27,19 +27,20 @@ class Cancelled:
 def cancel(tx: Tx, runs: Iterable[int], *, by: str) -> list[Cancelled]:
     """Cancels these runs and the children of parents among them. Idempotent."""
     wanted = set(runs)
-    wanted |= live_children(tx, wanted)
     ledger = Ledger(tx)
     ledger.load(wanted)
-    outcomes: dict[int, str] = {}
-    for run in sorted(wanted):
-        record = ledger.get(run)
-        if record is not None:
-            outcomes[run] = _cancel(ledger, record, by, tx.now)
+    wanted |= live_children(tx, wanted)  # now that their parents are locked, no more are made
+    ledger.load(wanted)
+    before = {run: record for run in sorted(wanted) if (record := ledger.get(run)) is not None}
+    for record in before.values():
+        step = machine.request_cancel(record, Cause.CANCELLED, by, tx.now)
+        if not isinstance(step, Refusal):
+            ledger.apply(step)
     close_children(ledger, tx.now)
     touch_changed(tx, ledger)
     ledger.flush()
-    names = names_of(tx, outcomes)
-    return [_describe(names[run], outcome, ledger.get(run)) for run, outcome in outcomes.items()]
+    names = names_of(tx, before)
+    return [_describe(names[run], record, ledger.get(run)) for run, record in before.items()]
 
 
 def lose(tx: Tx, agent: int, fact: machine.Lost) -> list[int]:
@@ -47,25 +48,22 @@ def lose(tx: Tx, agent: int, fact: machine.Lost) -> list[int]:
     ids = runs_of_agent(tx, agent)
     ledger = Ledger(tx)
     ledger.load(ids)
+    lost = []
     for run in ids:
         record = ledger.get(run)
-        assert record is not None
+        if record is None or record.agent != agent:
+            continue  # another hub let it go between our finding and locking it
         step = machine.advance(record, record.attempt, fact, tx.now)
         if not isinstance(step, Refusal):
             ledger.apply(step)
+            lost.append(run)
     close_children(ledger, tx.now)
     touch_changed(tx, ledger)
     ledger.flush()
-    return ids
+    return lost
 
 
-def _cancel(ledger: Ledger, record: RunRecord, by: str, now: float) -> str:
-    step = machine.request_cancel(record, Cause.CANCELLED, by, now)
-    if isinstance(step, Refusal):
-        return "over" if record.is_terminal else "requested"
-    return "cancelled" if ledger.apply(step).is_terminal else "requested"
-
-
-def _describe(name: str, outcome: str, record: RunRecord | None) -> Cancelled:
+def _describe(name: str, before: RunRecord, record: RunRecord | None) -> Cancelled:
     assert record is not None
+    outcome = "over" if before.is_terminal else "cancelled" if record.is_terminal else "requested"
     return Cancelled(name, outcome, record.id, record.attempt, record.agent if record.on_node else None)

@@ -10,6 +10,7 @@ from turnout.model.ids import job_name
 from turnout.schedule import machine
 from turnout.schedule.machine import RunRecord
 from turnout.schedule.place import Room, Waiting, choose, slots_of
+from turnout.store.agents import is_gone
 from turnout.store.jobs import Job, environment_digests, load_environment, load_jobs
 from turnout.store.ledger import Ledger
 from turnout.store.queue import Entry, held_runs, insert_child, waiting_runs
@@ -18,6 +19,7 @@ from turnout.store.writer import Tx
 from turnout.wire.messages import Attempt, Grant, JobOrder
 
 _LOOK_AT_MOST = 2000
+_LOOK_AT_ONCE = 250
 _GRANT_AT_MOST = 128
 _JOBS_KEPT = 1000
 
@@ -33,7 +35,11 @@ class Taker:
 
 
 class Jobs:
-    """What was submitted, remembered: it never changes. Used by the writer's thread alone."""
+    """What was submitted, remembered: it never changes. Used by the writer's thread alone.
+
+    A job that was written in the very transaction that asks is not remembered: it may yet be undone, and its number be
+    given to another.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, Job] = {}
@@ -43,21 +49,33 @@ class Jobs:
         if found is None:
             if len(self._known) >= _JOBS_KEPT:
                 self._known.clear()
-            found = self._known[job] = load_jobs(tx.connection, {job})[job]
+            found = load_jobs(tx.connection, {job})[job]
+            if found.created != tx.now:
+                self._known[job] = found
         return found
 
 
 def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
-    """Gives the agent as many waiting runs as fit. What is returned is committed as its attempt."""
+    """Gives the agent as many waiting runs as fit. What is returned is committed as its attempt.
+
+    An agent that was given up gets nothing: nobody would ever ask for its runs again.
+    """
     entries: dict[int, Entry] = {}
+    passed: set[int] = set()
 
     def queue() -> Iterator[Waiting]:
-        for entry in waiting_runs(tx, taker.target, most=_LOOK_AT_MOST):
-            entries[entry.record.id] = entry
-            yield _waiting(entry, jobs.get(tx, entry.job))
+        """Bit by bit, without the jobs of which a run did not fit: thousands of those must not hide what would."""
+        last: RunRecord | None = None
+        for _ in range(0, _LOOK_AT_MOST, _LOOK_AT_ONCE):
+            seen = len(entries)
+            for entry in waiting_runs(tx, taker.target, most=_LOOK_AT_ONCE, behind=last, besides=passed):
+                entries[entry.record.id], last = entry, entry.record
+                yield _waiting(entry, jobs.get(tx, entry.job))
+            if len(entries) - seen < _LOOK_AT_ONCE:
+                return
 
-    placed = choose(queue(), taker.room, most=_GRANT_AT_MOST)
-    if not placed:
+    placed = choose(queue(), taker.room, most=_GRANT_AT_MOST, passed=passed.add)
+    if not placed or is_gone(tx, taker.agent):
         return []
     ledger = Ledger(tx)
     for item in placed:

@@ -31,7 +31,9 @@ from turnout.wire.manifest import is_digest
 T = TypeVar("T")
 _LONGEST_WAIT = 30.0
 _OUTPUT_PIECE = 1 << 20
+_LARGEST = (1 << 63) - 1
 Wait = Annotated[float, Query(ge=0, le=_LONGEST_WAIT)]
+Offset = Annotated[int, Query(ge=0, le=_LARGEST)]
 
 
 class CancelRequest(BaseModel):
@@ -133,7 +135,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         filter: Annotated[list[str], Query()] = [],  # noqa: B006 - FastAPI's way to take a repeated parameter
         sort: str = "",
         limit: Annotated[int, Query(ge=1, le=100_000)] = 100,
-        offset: Annotated[int, Query(ge=0)] = 0,
+        offset: Offset = 0,
     ) -> list[dict[str, Any]]:
         expression = query.parse_all(filter)
         order = query.parse_sort(sort) if sort else None
@@ -180,8 +182,8 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     @router.get("/runs/{name}/output")
     async def output(
         name: str,
-        offset: Annotated[int, Query(ge=0)] = 0,
-        attempt: Annotated[int | None, Query(ge=0)] = None,
+        offset: Offset = 0,
+        attempt: Annotated[int | None, Query(ge=0, le=_LARGEST)] = None,
         seconds: Wait = 0.0,
     ) -> Response:
         """Output bytes from `offset`, up to a megabyte. With `seconds`, waits for new ones until the run is over."""
@@ -228,7 +230,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
     @router.get("/jobs")
     async def list_jobs(
-        limit: Annotated[int, Query(ge=1, le=100_000)] = 100, offset: Annotated[int, Query(ge=0)] = 0
+        limit: Annotated[int, Query(ge=1, le=100_000)] = 100, offset: Offset = 0
     ) -> list[dict[str, Any]]:
         def work(connection: Connection) -> list[dict[str, Any]]:
             return reads.show_jobs(connection, search.newest_jobs(connection, limit=limit, offset=offset))

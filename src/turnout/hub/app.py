@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
@@ -19,9 +20,19 @@ from turnout.hub.security import App, Receive, Scope, Send
 _log = logging.getLogger(__name__)
 
 
+class AsciiJSON(JSONResponse):
+    """Arguments and file names need not be Unicode: what is not travels as an escape, and comes back as it was."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
 def make_app(router: APIRouter, wire: App) -> App:
     """People's routes, and agents' beside them."""
-    api = FastAPI(title="turnout", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
+    api = FastAPI(
+        title="turnout", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",
+        default_response_class=AsciiJSON,
+    )  # fmt: skip
     api.include_router(router)
     for kind, handler in _HANDLERS.items():
         api.add_exception_handler(kind, handler)
@@ -64,7 +75,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _fault(request: Request, error: Exception) -> JSONResponse:
-    _log.error("a request to %s failed", request.url.path, exc_info=error)
+    _log.error("a request to %r failed", request.url.path, exc_info=error)
     return await _turnout_error(request, Internal(f"{type(error).__name__} in the hub", hint="see `turnout hub logs`"))
 
 

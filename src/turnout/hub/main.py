@@ -27,7 +27,7 @@ from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet, Target
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Sessions
-from turnout.errors import Conflict, TurnoutError
+from turnout.errors import Conflict, TurnoutError, Unavailable
 from turnout.home import Home, HubRecord
 from turnout.hub.api import HubState, make_router
 from turnout.hub.app import make_app, make_wire_app
@@ -260,7 +260,11 @@ def _bind_tcp(address: str) -> socket.socket:
         raise Conflict(f"will not listen on {host!r} without TLS", hint="use --listen 127.0.0.1:PORT and an SSH tunnel")
     bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind(("127.0.0.1", int(port)))
+    try:
+        bound.bind(("127.0.0.1", int(port)))
+    except OSError as error:
+        hint = "give another port, or 0 for any that is free"
+        raise Unavailable(f"cannot listen on port {port}: {error.strerror}", hint=hint) from error
     bound.listen(128)
     return bound
 
@@ -292,25 +296,42 @@ def main() -> None:
     options = parser.parse_args()
     os.umask(0o077)
 
-    def tell(message: dict[str, object]) -> None:
-        if options.ready_fd is not None:
-            with contextlib.suppress(OSError):
-                os.write(options.ready_fd, json.dumps(message).encode() + b"\n")
-                os.close(options.ready_fd)
-
     home = Home.from_env()
+    starter = _Starter(options.ready_fd)
+    hub: Hub | None = None
     try:
         home.make()
         _log_to(home.hub_log)
         hub = Hub(home, listen=options.listen)
+        asyncio.run(hub.serve(lambda: starter.tell({"ready": True})))
     except TurnoutError as error:
-        tell(error.as_dict())
+        starter.tell(error.as_dict())
         sys.exit(error.exit_code)
     except Exception as error:
-        _log.exception("the hub could not start")
-        tell({"error": "internal", "message": f"the hub could not start: {error}", "hint": f"see {home.hub_log}"})
+        _log.exception("the hub could not go on")
+        starter.tell(
+            {"error": "internal", "message": f"the hub could not start: {error}", "hint": f"see {home.hub_log}"}
+        )
         sys.exit(70)
-    try:
-        asyncio.run(hub.serve(lambda: tell({"ready": True})))
     finally:
-        hub.close()
+        if hub is not None:
+            hub.close()
+
+
+class _Starter:
+    """Who started the hub, and is told once: that it answers, or why not. A person at a terminal is told why not."""
+
+    def __init__(self, fd: int | None) -> None:
+        self._fd = fd
+        self._told = False
+
+    def tell(self, message: dict[str, object]) -> None:
+        if self._told:
+            return  # the descriptor is closed, and its number may be a file of ours by now
+        self._told = True
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                os.write(self._fd, json.dumps(message).encode() + b"\n")
+                os.close(self._fd)
+        elif "error" in message:
+            print(f"turnout hub: {message['message']}\n  {message['hint']}", file=sys.stderr)

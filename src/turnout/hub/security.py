@@ -10,6 +10,8 @@ import json
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
+from turnout.errors import InvalidInput
+from turnout.hub.blobs import MAX_BLOB
 from turnout.store.agents import Agent
 
 Scope = MutableMapping[str, Any]
@@ -20,13 +22,18 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 #: The one route that needs no token. It tells nothing but that somebody listens.
 OPEN = "/health"
 WIRE = "/wire/"
+#: The largest message, and the largest body of files: those go to the disk as they come.
+MOST_SAID = 256 << 20
+MOST_UPLOADED = MAX_BLOB
+_UPLOADS = frozenset({"/api/blobs", "/wire/blobs/put"})
+_ONCE = (b"host", b"origin", b"authorization", b"sec-fetch-site", b"content-length")
 _SAME_SITE = frozenset({b"same-origin", b"none"})
 
 
 class Gate:
     """Wraps an application. Behind it, ``scope["turnout"]`` holds the principal: ``user`` or an Agent.
 
-    `hosts` are the values the Host header may have. An agent's token opens the wire routes only; the user's opens the rest.
+    `hosts` are what the Host header may be. An agent's token opens the wire routes only, the user's all the others.
     """
 
     def __init__(
@@ -51,7 +58,7 @@ class Gate:
             return
         refusal = await self._refusal(scope)
         if refusal is None:
-            await self._app(scope, receive, send)
+            await self._app(scope, _capped(receive, _most(scope)), send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
@@ -61,6 +68,9 @@ class Gate:
         if scope["type"] != "http":
             return 403, "not served"
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        names = [name for name, _ in scope["headers"]]
+        if any(names.count(once) > 1 for once in _ONCE):
+            return 400, "a header came twice that may come once"
         if headers.get(b"host", b"") not in self._hosts:
             return 421, "this host is not served here"
         origin = headers.get(b"origin")
@@ -71,7 +81,10 @@ class Gate:
         path: str = scope["path"]
         if path == OPEN and scope["method"] == "GET":
             return None
-        return await self._check_token(scope, path, headers)
+        denied = await self._check_token(scope, path, headers)
+        if denied is None and int(headers.get(b"content-length", b"0")) > _most(scope):
+            return 413, f"a message may have at most {_most(scope)} bytes"
+        return denied
 
     async def _check_token(self, scope: Scope, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")
@@ -89,10 +102,30 @@ class Gate:
         return None
 
 
+def _most(scope: Scope) -> int:
+    return MOST_UPLOADED if scope["method"] == "PUT" or scope["path"] in _UPLOADS else MOST_SAID
+
+
+def _capped(receive: Receive, most: int) -> Receive:
+    """A body that does not say how long it is ends here, too."""
+    left = most
+
+    async def counted() -> MutableMapping[str, Any]:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise InvalidInput(f"a message may have at most {most} bytes")
+        return message
+
+    return counted
+
+
 async def _refuse(send: Send, status: int, why: str) -> None:
     hint = "run `turnout hub status`; the token is in TURNOUT_HOME" if status == 401 else ""
     body = json.dumps({"error": "denied", "message": why, "hint": hint, "retryable": False}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers.append((b"connection", b"close"))  # whatever else it was going to send is not waited for
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -19,6 +19,7 @@ from turnout.engine.sessions import Session, Sessions
 from turnout.errors import Conflict, InvalidInput
 from turnout.hub.blobs import Blobs, receive_pack, send_pack
 from turnout.hub.notifier import Notifier
+from turnout.schedule.machine import Cause
 from turnout.store.agents import Agent
 from turnout.wire.manifest import is_digest
 from turnout.wire.messages import PROTOCOL, Attempt, Chunk, Hello, Orders, Poll, Report, dump, split_report
@@ -77,14 +78,20 @@ class WireRoutes:
                     return _json(orders)
 
     async def report(self, request: Request) -> Response:
-        head, payload = split_report(await _body(request))
+        try:
+            head, payload = split_report(await _body(request))
+        except ValueError as error:
+            raise InvalidInput(f"malformed message: {error}") from error
         message = _parse(_REPORT, head)
         agent = _agent(request)
         session = self._session(request)
         fenced = self._dispatch.hear(session, message.poll)
         telling = Telling(agent.id, tuple(message.facts), tuple(_cut(message.chunks, payload)))
         await self._check_facts(telling)
-        receipt = await asyncio.wrap_future(self._dispatch.report(session, telling))
+        reporting, taking = self._dispatch.report(session, telling), self._dispatch.take(session)  # one commit for both
+        receipt = await asyncio.wrap_future(reporting)
+        if taking is not None and await asyncio.wrap_future(taking):
+            return _json(self._dispatch.orders(session, fenced, receipt))
         return _json(await self._orders(session, fenced, receipt))
 
     async def missing(self, request: Request) -> Response:
@@ -114,6 +121,9 @@ class WireRoutes:
         for fact in telling.facts:
             if fact.kind not in _FACTS:
                 raise InvalidInput(f"unknown fact {fact.kind!r}")
+            if fact.kind == "ended":
+                _check_end(fact.body)
+            _check_ids(fact.run, fact.attempt)
             manifest = fact.body.get("manifest")
             if manifest is not None:
                 if not isinstance(manifest, str) or not is_digest(manifest):
@@ -134,12 +144,26 @@ def _cut(chunks: list[Chunk], payload: memoryview) -> Iterator[tuple[Chunk, memo
     start = 0
     for chunk in chunks:
         known = chunk.stream == "output" or (chunk.stream.startswith("track/") and len(chunk.stream) < 100)
-        if chunk.size < 0 or chunk.offset < 0 or not known or start + chunk.size > len(payload):
+        _check_ids(chunk.run, chunk.attempt, chunk.offset, chunk.size)
+        if not known or start + chunk.size > len(payload):
             raise InvalidInput("malformed chunk")
         yield chunk, payload[start : start + chunk.size]
         start += chunk.size
     if start != len(payload):
         raise InvalidInput("bytes behind the last chunk")
+
+
+def _check_ids(*numbers: int) -> None:
+    if not all(0 <= number < 1 << 63 for number in numbers):
+        raise InvalidInput("a number that can be none of ours")
+
+
+def _check_end(body: dict[str, Any]) -> None:
+    numbers = (body.get("exit_code"), body.get("signal"))
+    if body.get("cause", Cause.INFRA) not in set(Cause):
+        raise InvalidInput(f"unknown cause {body['cause']!r}")
+    if not all(number is None or (type(number) is int and abs(number) < 1 << 31) for number in numbers):
+        raise InvalidInput("an exit code or signal that is none")
 
 
 def _parse(adapter: TypeAdapter[Any], body: bytes) -> Any:

@@ -79,7 +79,6 @@ def _earlier(situation: Situation) -> list[str]:
     lines = []
     for attempt in situation.attempts[: -1 if situation.run["state"] != "queued" else None]:
         detail = attempt["message"] or (f"exit code {attempt['exit_code']}" if attempt["exit_code"] is not None else "")
-        lines.append(
-            f"Attempt {attempt['attempt']} on {attempt['node']} ended: {attempt['cause']}{', ' + detail if detail else ''}."
-        )
+        end = f"{attempt['cause']}, {detail}" if detail else attempt["cause"]
+        lines.append(f"Attempt {attempt['attempt']} on {attempt['node']} ended: {end}.")
     return lines

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 class LeaseTable:
     """One lease per agent; a renewal covers all its runs.
 
-    An agent is *silent* once its lease ran out and *lost* a margin later, when its runs may go elsewhere. The table lives in
-    memory: after a start of the hub, or when the hub itself was stopped or asleep, every lease begins anew in full.
+    An agent is *silent* once its lease ran out and *lost* a margin later, when its runs may go elsewhere. The table
+    lives in memory: after a start of the hub, or when the hub itself was stopped or asleep, every lease begins anew in
+    full.
     """
 
     seconds: float
@@ -31,8 +32,11 @@ class LeaseTable:
         return now >= self._until.get(agent, now)
 
     def lost(self, now: float) -> list[int]:
-        """The agents that are lost at `now`; call it every so often. A call that comes later than half a lease after the
-        last means that we were not there to hear anyone: nobody is lost and every lease begins anew."""
+        """The agents that are lost at `now`; call it every so often.
+
+        A call that comes later than half a lease after the last means that we were not there to hear anyone: nobody is
+        lost and every lease begins anew.
+        """
         slept = self._looked is not None and now - self._looked > self.seconds / 2
         self._looked = now
         if slept:

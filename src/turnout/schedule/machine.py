@@ -1,7 +1,7 @@
 """The life of a run: what each fact makes of it.
 
-``advance(record, attempt, fact)`` answers with a Step (the new record and the events to append), DUPLICATE (seen before,
-nothing to do) or FENCED (it comes from an attempt that is not the current one). The engine stores a Step in one
+``advance(record, attempt, fact)`` answers with a Step (the new record and the events to append), DUPLICATE (seen
+before, nothing to do) or FENCED (it comes from an attempt that is not the current one). The engine stores a Step in one
 transaction, guarded by the old state and attempt. The same functions run in the simulator.
 """
 
@@ -43,8 +43,8 @@ class Cause(StrEnum):
 class RunRecord:
     """What the machine needs to know of a run; the mutable part of its row.
 
-    A parent (`children_planned` > 0) is never on a node itself: its children are. `remaining` of them are still to be made,
-    `open_children` are made and not ended.
+    A parent (`children_planned` > 0) is never on a node itself: its children are. `remaining` of them are still to be
+    made, `open_children` are made and not ended.
     """
 
     id: int
@@ -193,8 +193,8 @@ def advance(record: RunRecord, attempt: int, fact: NodeFact, now: float) -> Step
 def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step | Refusal:
     """A person (CANCELLED) or a stopper (STOPPED) wants the run ended. Idempotent.
 
-    A waiting run ends at once; one on a node is marked, and ends when its node says so; a parent makes no more children and
-    ends with its last open one (the caller cancels those).
+    A waiting run ends at once; one on a node is marked, and ends when its node says so; a parent makes no more children
+    and ends with its last open one (the caller cancels those).
     """
     if record.is_terminal or record.cancel is not None:
         return DUPLICATE
@@ -203,8 +203,8 @@ def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step
     events: tuple[tuple[EventName, Data], ...] = ((name, {"by": by}),)
     if record.on_node or record.open_children:
         return Step(asked, events)
-    closed, closing = _close(asked, cause, now)
-    return Step(closed, (*events, *closing))
+    closed = _close_parent(asked, now) if record.is_parent else Step(*_close(asked, cause, now))
+    return Step(closed.record, (*events, *closed.events))
 
 
 def make_child(parent: RunRecord, index: int, child_name: str) -> Step:
@@ -223,16 +223,21 @@ def child_ended(parent: RunRecord, child: RunRecord, now: float) -> Step:
     """A child reached its terminal state; the last one ends the parent."""
     failed = parent.failed_children + (child.state is not RunState.COMPLETED)
     record = replace(parent, open_children=parent.open_children - 1, failed_children=failed)
-    if child.state is RunState.FAILED and record.exit_code is None:
-        record = replace(record, exit_code=child.exit_code, reason=child.reason)
+    if child.state is RunState.FAILED and record.reason is None:  # the first failure stands for all
+        record = replace(record, reason=child.reason, exit_code=child.exit_code, signal=child.signal)
     if record.open_children or record.remaining:
         return Step(record, ())
-    if record.cancel is not None:
-        return Step(*_close(record, record.cancel, now))
-    state = RunState.FAILED if failed else RunState.COMPLETED
-    closed = replace(record, state=state, ended=now, exit_code=record.exit_code if failed else 0)
-    data: Data = {"state": state, "children": record.children_planned, "failed": failed}
-    return Step(closed, ((EventName.ENDED, data),))
+    return _close_parent(record, now)
+
+
+def verdict(record: RunRecord) -> tuple[RunState, Reason | None]:
+    """What a command that ended with `record.cause` makes of its run, further attempts aside."""
+    assert record.cause is not None
+    if record.cause is Cause.EXIT and record.exit_code == 0:
+        return RunState.COMPLETED, None
+    if record.cancel is not None and record.cause is Cause.INFRA:
+        return _VERDICT[record.cancel]
+    return _VERDICT[record.cause]
 
 
 def _move(
@@ -257,13 +262,8 @@ def _capture(record: RunRecord, data: Data, now: float) -> Step | Refusal:
     if record.progress < Progress.ENDED or record.cause is None:
         return DUPLICATE
     captured: tuple[EventName, Data] = (EventName.CAPTURE_AFTER, data)
-    record = replace(record, progress=Progress.CAPTURED)
-    if record.cause is Cause.EXIT and record.exit_code == 0:
-        return Step(replace(record, state=RunState.COMPLETED, ended=now), (captured,))
-    state, reason = _VERDICT[record.cause]
-    if record.cancel is not None and record.cause is Cause.INFRA:
-        state, reason = _VERDICT[record.cancel]
-    record = replace(record, reason=reason)
+    state, reason = verdict(record)
+    record = replace(record, progress=Progress.CAPTURED, reason=reason)
     if state is RunState.FAILED and record.cancel is None:
         retried = _retry(record, now)
         if retried is not None:
@@ -282,7 +282,7 @@ def _return(record: RunRecord, now: float) -> Step | Refusal:
 def _lose(record: RunRecord, fact: Lost, now: float) -> Step:
     lost: tuple[EventName, Data] = (
         EventName.NODE_LOST,
-        {"node": record.node, "attempt": record.attempt, "message": fact.message},
+        {"node": record.node, "attempt": record.attempt, "reason": fact.reason, "message": fact.message},
     )
     record = replace(record, reason=fact.reason, cause=Cause.INFRA, exit_code=None, signal=None, message=fact.message)
     if record.cancel is not None:
@@ -315,3 +315,22 @@ def _close(record: RunRecord, cause: Cause, now: float) -> tuple[RunRecord, tupl
     state, reason = _VERDICT[cause]
     closed = replace(record, state=state, reason=reason, ended=now)
     return closed, ((EventName.ENDED, {"state": state, "reason": reason}),)
+
+
+def _close_parent(record: RunRecord, now: float) -> Step:
+    """The last child ended: the parent does too, with what became of its children as its cause."""
+    failed = record.failed_children
+    if record.cancel is not None:
+        state, reason = _VERDICT[record.cancel]
+        closed = replace(record, state=state, reason=reason, ended=now)
+    elif failed:
+        message = f"{failed} of its {record.children_planned} children did not complete"
+        reason = record.reason or Reason.DEPENDENCY
+        closed = replace(record, state=RunState.FAILED, reason=reason, message=message, ended=now)
+    else:
+        closed = replace(record, state=RunState.COMPLETED, exit_code=0, ended=now)
+    data: Data = {
+        "state": closed.state, "reason": closed.reason, "exit_code": closed.exit_code, "signal": closed.signal,
+        "message": closed.message, "children": closed.children_planned, "failed": failed,
+    }  # fmt: skip
+    return Step(closed, ((EventName.ENDED, data),))

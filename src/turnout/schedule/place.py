@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -50,8 +50,13 @@ def slots_of(waiting: Waiting, max_runs: int) -> float:
     return 1.0
 
 
-def choose(queue: Iterable[Waiting], room: Room, *, most: int) -> list[Placed]:
-    """The first runs of the queue that fit, in order, at most `most`; a run that does not fit is passed over."""
+def choose(
+    queue: Iterable[Waiting], room: Room, *, most: int, passed: Callable[[int], None] = lambda job: None
+) -> list[Placed]:
+    """The first runs of the queue that fit, in order, at most `most`; a run that does not fit is passed over.
+
+    `passed` hears the job of each that is: a long queue, read bit by bit, can then leave out the others of that job.
+    """
     placed: list[Placed] = []
     slots, memory, gpus, running = room.slots + _EPSILON, room.memory, room.gpus, dict(room.running)
     for waiting in queue:
@@ -68,6 +73,7 @@ def choose(queue: Iterable[Waiting], room: Room, *, most: int) -> list[Placed]:
                 or (waiting.gpus or 0) > gpus
                 or (waiting.concurrent is not None and here >= waiting.concurrent)
             ):
+                passed(waiting.job)
                 break
             slots, memory, gpus = slots - need, memory - (waiting.memory or 0), gpus - (waiting.gpus or 0)
             running[waiting.job] = here + 1

@@ -18,16 +18,21 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from turnout.snapshot.secrets import RULES
+
 RACY_NS = 2_000_000_000
 """A file changed this shortly before it was read may change again without a new time stamp: it is not believed."""
 
-_MAGIC = b"turnout stat cache 1\n"
+_MAGIC = b"turnout stat cache 1, secrets %d\n" % RULES
 _KEPT_CACHES = 200
 _COLUMNS = "qqqQq"
 
 
+Identity = tuple[int, int, int, int]
+"""size, mtime_ns, ctime_ns, inode"""
+
 Known = tuple[int, int, int, int, int, str, str]
-"""A file as it was read: size, mtime_ns, ctime_ns, inode (its identity); mode, digest; why it looks like a secret.
+"""A file as it was read: its identity (four numbers), mode, digest, and why it looks like a secret.
 
 A plain tuple, because a capture makes and compares one for every file. An mtime of -1 is never believed.
 """

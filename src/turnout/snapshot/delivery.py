@@ -16,7 +16,8 @@ from turnout.snapshot import secrets
 from turnout.snapshot.problems import Kind, Problems
 from turnout.snapshot.reading import KEPT_SIZE, Changing, read_stable
 from turnout.snapshot.snapshot import Snapshot
-from turnout.wire.manifest import Entry, file_mode
+from turnout.snapshot.walk import identity
+from turnout.wire.manifest import Entry
 
 _ROUNDS = 3
 _BLOCK = 1 << 20
@@ -40,17 +41,16 @@ def deliver(snapshot: Snapshot, sink: Sink) -> Snapshot:
     for _ in range(_ROUNDS):
         delivery = _Delivery(snapshot)
         delivery.send(sink)
-        if not delivery.changed:
+        if not delivery.unsettled:
             if sink.missing([snapshot.digest]):
                 _put(sink, snapshot.digest, snapshot.manifest)
             return snapshot
-        entries = tuple(delivery.changed.get(entry.path, entry) for entry in snapshot.entries)
+        entries = tuple(delivery.unsettled.get(entry.path, entry) for entry in snapshot.entries)
         snapshot = replace(snapshot, entries=entries)
     problems = Problems()
-    for path in delivery.changed:
+    for path in delivery.unsettled:
         problems.add(path, "keeps changing while it is sent", Kind.CHANGING)
-    problems.raise_if_any(snapshot.root)
-    return snapshot
+    raise problems.refusal(snapshot.root)
 
 
 class _Different(Exception):
@@ -58,12 +58,12 @@ class _Different(Exception):
 
 
 class _Delivery:
-    """One round: send what is missing; `changed` are the entries of files that were different by then."""
+    """One round: send what is missing; `unsettled` are the files that were different by then, as they are now."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._problems = Problems()
-        self.changed: dict[str, Entry] = {}
+        self.unsettled: dict[str, Entry] = {}
 
     def send(self, sink: Sink) -> None:
         one_of = {entry.digest: entry for entry in self._snapshot.entries if not entry.link}
@@ -76,34 +76,37 @@ class _Delivery:
                 try:
                     sink.put_stream(entry.digest, self._chunks(entry))
                 except _Different:
-                    self._look_again(entry)
+                    self._read_again(entry)
         self._problems.raise_if_any(self._snapshot.root)
 
     def _contents(self, entries: Iterable[Entry]) -> Iterator[tuple[str, bytes]]:
-        kept = self._snapshot.kept.by_digest
+        kept = self._snapshot.contents
         for entry in entries:
             content = kept.get(entry.digest)
-            if content is None:
-                content = self._look_again(entry)
             if content is not None:
-                now = self.changed.get(entry.path, entry)
-                yield now.digest, content
+                yield entry.digest, content
+                continue
+            now, head = self._read_again(entry)
+            if len(head) == now.size <= KEPT_SIZE:
+                yield now.digest, head
+                if now.digest == entry.digest:
+                    del self.unsettled[entry.path]
 
-    def _look_again(self, entry: Entry) -> bytes | None:
-        """Read a file once more and note when it is different; its content when that is all in memory."""
-        path, policy = entry.path, self._snapshot.policy
+    def _read_again(self, entry: Entry) -> tuple[Entry, bytes]:
+        """The file as it is now, noted as unsettled, and its content or the beginning of it; b"" when it is refused."""
+        path, policy, problems = entry.path, self._snapshot.policy, self._problems
         full = os.path.join(self._snapshot.root, path)
         try:
-            digest, head, seen = read_stable(None, full, os.lstat(full))
+            digest, head, (size, *_), mode = read_stable(None, full, identity(os.lstat(full)))
         except (Changing, OSError) as error:
             reason = "keeps changing while it is read" if isinstance(error, Changing) else f"is gone ({error.strerror})"
-            self._problems.add(path, reason, Kind.CHANGING)
-            return None
-        if digest != entry.digest:
-            self.changed[path] = Entry(path, file_mode(seen.st_mode), seen.st_size, digest)
-            policy.refuse_size(path, seen.st_size, self._problems)
-            policy.refuse_secret(path, secrets.judge(path, head), self._problems)
-        return head if len(head) == seen.st_size <= KEPT_SIZE else None
+            problems.add(path, reason, Kind.CHANGING)
+            return entry, b""
+        now = self.unsettled[path] = Entry(path, mode, size, digest)
+        verdict = secrets.judge(path, head)
+        if policy.refuses_size(path, size, problems) or policy.refuses_secret(path, verdict, problems):
+            return now, b""
+        return now, head
 
     def _chunks(self, entry: Entry) -> Iterator[bytes]:
         found = hashlib.sha256()

@@ -10,11 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 GIT_RULES = ".gitignore"
 OUR_RULES = ".turnoutignore"
@@ -24,6 +21,7 @@ NEVER_TAKEN = frozenset(
      ".ipynb_checkpoints")
 )  # fmt: skip
 _WILD = re.compile(r"[*?\[]")
+_ALL_BELOW = re.compile(r"/\*\*\Z")
 _SPECIAL = re.compile(r"[\[\\]|\*\*\Z")
 
 
@@ -35,15 +33,15 @@ class RuleFile:
     """
 
     def __init__(self, text: str, *, ours: bool, lead: str = "", cut: int = 0) -> None:
-        self._lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        lines = (line if line.endswith("\\ ") else line.rstrip() for line in text.splitlines())
+        self._lines = [line for line in lines if line and not line.startswith("#")]
         self._lead, self._cut = lead, cut
         self.ours = ours
 
-    def decides(self, path: str, name: str, is_dir: bool) -> bool | None:
+    def decides(self, path: str, is_dir: bool) -> bool | None:
         """True: leave out, False: take, None: no pattern matches."""
-        if not self._names.fullmatch(name):
-            return None
-        return self._spec.check_file(self._shown(path, is_dir)).include
+        shown = self._shown(path, is_dir)
+        return next((leave_out for matches, leave_out in self._patterns if matches(shown)), None)
 
     def reaches_into(self, path: str) -> bool:
         """Whether a pattern takes something back in from below the directory `path`."""
@@ -54,23 +52,20 @@ class RuleFile:
         return self._lead + path[self._cut :] + "/" * is_dir
 
     @cached_property
-    def _spec(self) -> GitIgnoreSpec:
-        # Imported only when a path has to be decided: in an unchanged tree none has, and the import would be felt.
-        import pathspec
-
-        return pathspec.GitIgnoreSpec.from_lines(self._lines)
+    def _patterns(self) -> list[tuple[Callable[[str], object], bool]]:
+        """Each pattern and whether it leaves out, the last one first."""
+        return [found for line in reversed(self._lines) if (found := _compile(line)) is not None]
 
     @cached_property
-    def _names(self) -> re.Pattern[str]:
-        """Every name that some pattern could match, and a few more: spares almost all paths the full question.
+    def names(self) -> list[str]:
+        """Regular expressions for every name that some pattern could match, and a few more.
 
         Left-out directories are not entered, so what matters of a pattern is its last part.
         """
-        parts = {line.rstrip().removeprefix("!").rstrip("/").rpartition("/")[2] for line in self._lines}
+        parts = {line.removeprefix("!").rstrip("/").rpartition("/")[2] for line in self._lines}
         if any(not part or _SPECIAL.search(part) for part in parts):
-            return re.compile(r"(?s:.*)")
-        globs = (re.escape(part).replace(r"\*", ".*").replace(r"\?", ".") for part in sorted(parts))
-        return re.compile("(?s:" + "|".join(globs) + ")")
+            return [".*"]
+        return [re.escape(part).replace(r"\*", ".*").replace(r"\?", ".") for part in sorted(parts)]
 
     @cached_property
     def _taken_back(self) -> list[tuple[str, bool]]:
@@ -78,7 +73,7 @@ class RuleFile:
         heads = []
         for line in self._lines:
             if line.startswith("!"):
-                literal, *wild = _WILD.split(line[1:].rstrip().lstrip("/"), maxsplit=1)
+                literal, *wild = _WILD.split(line[1:].lstrip("/"), maxsplit=1)
                 if "/" in literal:
                     heads.append((literal[: literal.rindex("/") + 1], bool(wild)))
         return heads
@@ -104,21 +99,33 @@ class Rules:
             repr((directory, sorted(texts.items()))),
         )
 
-    def inside_left_out(self) -> Rules:
-        """The same for a directory that is left out: there only what is taken back in is taken."""
-        return Rules(self._files, _digest(self.key + "left out"), left_out=True)
+    def inside(self, *, left_out: bool) -> Rules:
+        """The same within a directory that is left out (where only what is taken back in is taken), or is not."""
+        if left_out == self._left_out:
+            return self
+        return Rules(self._files, _digest(f"{self.key} {left_out}"), left_out=left_out)
+
+    @cached_property
+    def concerns(self) -> Callable[[str], object]:
+        """Whether a name is worth asking `leave_out` about; spares almost all names that question."""
+        if self._left_out:
+            return bool
+        names = [*map(re.escape, NEVER_TAKEN), r".*\.pyc", *(name for file in self._files for name in file.names)]
+        return re.compile("(?s:" + "|".join(names) + ")").fullmatch
 
     def leave_out(self, path: str, name: str, is_dir: bool) -> bool:
         """Whether to leave out `path`, whose last part is `name` and whose directory these rules are for."""
+        if name in NEVER_TAKEN or name.endswith(".pyc"):
+            return True
         for file in self._files:
-            decision = file.decides(path, name, is_dir)
+            decision = file.decides(path, is_dir)
             if decision is not None:
                 return decision
         return self._left_out
 
-    def reach_into(self, path: str) -> bool:
-        """Whether to look into the directory `path` although it is left out."""
-        return any(file.ours and file.reaches_into(path) for file in self._files)
+    def reach_into(self, path: str, name: str) -> bool:
+        """Whether to look into the directory `path`, whose last part is `name`, although it is left out."""
+        return name not in NEVER_TAKEN and any(file.ours and file.reaches_into(path) for file in self._files)
 
     def _with(self, files: list[RuleFile], what: str) -> Rules:
         both = (*files, *self._files)  # deeper first; the sort is stable
@@ -161,3 +168,25 @@ def git_top(root: str) -> str | None:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _compile(line: str) -> tuple[Callable[[str], object], bool] | None:
+    """A pattern as (does it match this very path, does it leave out); None for one that git passes over, too.
+
+    The library's expressions are made to match what is *below* a matching directory as well. In a walk that asks about
+    each directory by itself, this would let ``!*.txt`` take back all of a directory ``old.txt``: so not here.
+    """
+    # Imported only when a path has to be decided: in an unchanged tree none has, and the import would be felt.
+    from pathspec import GitIgnoreSpec
+
+    line = _ALL_BELOW.sub("/**/*", line)
+    try:
+        (pattern,) = GitIgnoreSpec.from_lines([line]).patterns
+    except ValueError:
+        return None
+    if pattern.include is None or pattern.regex is None:
+        return None
+    expression = pattern.regex.pattern.replace("(?P<ps_d>/).*", "(?P<ps_d>/)")
+    if not expression.startswith("^"):  # a short form for a pattern of stars only
+        expression = ".+/" if line.endswith("/") else ".+"
+    return re.compile(expression, re.DOTALL).fullmatch, pattern.include

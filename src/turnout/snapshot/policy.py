@@ -27,17 +27,19 @@ class Policy:
     limits: Limits = field(default_factory=Limits)
     allow_secrets: Collection[str] = ()
 
-    def refuse_secret(self, path: str, verdict: str, problems: Problems) -> None:
-        """Add a problem when `verdict` (of `secrets.judge`) says secret and nobody allowed it."""
-        if verdict and not self._allows(path):
+    def refuses_secret(self, path: str, verdict: str, problems: Problems) -> bool:
+        """Whether `verdict` (of `secrets.judge`) says secret and nobody allowed it; then it is a problem."""
+        refused = bool(verdict) and not self._allows(path)
+        if refused:
             problems.add(path, verdict, Kind.SECRET)
+        return refused
 
-    def refuse_size(self, path: str, size: int, problems: Problems) -> bool:
-        """Add a problem and say True when a file is over the cap."""
-        over = size > self.limits.file_bytes
-        if over:
-            problems.add(path, f"{in_words(size)} is over the cap of {in_words(self.limits.file_bytes)}", Kind.SIZE)
-        return over
+    def refuses_size(self, path: str, size: int, problems: Problems) -> bool:
+        """Whether a file is over the cap; then it is a problem."""
+        cap = self.limits.file_bytes
+        if size > cap:
+            problems.add(path, f"{in_words(size)} is over the cap of {in_words(cap)}", Kind.SIZE)
+        return size > cap
 
     def _allows(self, path: str) -> bool:
         return any(path == each.removeprefix("./") or fnmatchcase(path, each) for each in self.allow_secrets)

@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 class Problems:
-    """Collects; `raise_if_any` is the only way it speaks."""
+    """Collects while looking goes on, so that the user hears of everything at once."""
 
     def __init__(self) -> None:
         self._found: list[tuple[str, str, Kind]] = []
@@ -36,9 +36,12 @@ class Problems:
         return any(kind in (Kind.TOTAL, Kind.COUNT) for _, _, kind in self._found)
 
     def raise_if_any(self, root: str) -> None:
-        """SnapshotRefused naming every path (the first 20) and, in the hint, what to type for each kind of problem."""
-        if not self._found:
-            return
+        """Raise the refusal when there is something to refuse."""
+        if self._found:
+            raise self.refusal(root)
+
+    def refusal(self, root: str) -> errors.SnapshotRefused:
+        """The error that names every path (the first 20) and, in its hint, what to type for each kind of problem."""
         found = sorted(self._found, key=lambda problem: problem[0])
         lines = [f"  {_plain(path)}: {reason}" for path, reason, _ in found[:_SHOWN]]
         if len(found) > _SHOWN:
@@ -47,9 +50,8 @@ class Problems:
         hints = ["to leave it out: add its path to .turnoutignore"]
         hints += sorted({kind.value for _, _, kind in found if kind.value})
         hints.append("to run without the files: `--no-snapshot`")
-        raise errors.SnapshotRefused(
-            "\n".join([f"{what} in {_plain(root)} cannot go into the snapshot:", *lines]), hint="\n".join(hints)
-        )
+        message = "\n".join([f"{what} in {_plain(root)} cannot go into the snapshot:", *lines])
+        return errors.SnapshotRefused(message, hint="\n".join(hints))
 
 
 def _plain(path: str) -> str:

@@ -15,7 +15,7 @@ from turnout.snapshot import cache as remembered
 from turnout.snapshot.git import GitProbe
 from turnout.snapshot.policy import Limits, Policy
 from turnout.snapshot.problems import Problems
-from turnout.snapshot.reading import Kept, read_pending
+from turnout.snapshot.reading import read_pending
 from turnout.snapshot.walk import Tree, walk
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
@@ -32,7 +32,7 @@ class Snapshot:
     entries: tuple[Entry, ...]
     git: dict[str, object] | None
     policy: Policy
-    kept: Kept = field(repr=False)
+    contents: dict[str, bytes] = field(repr=False)
 
     @cached_property
     def manifest(self) -> bytes:
@@ -63,7 +63,8 @@ def capture(root: Path, *, cache: Path, limits: Limits | None = None, allow_secr
     where = os.path.realpath(root)
     if not os.path.isdir(where):
         raise errors.InvalidInput(f"{root} is not a directory", hint="go to the directory that holds your code")
-    policy, problems, kept = Policy(limits or Limits(), tuple(allow_secrets)), Problems(), Kept()
+    policy, problems = Policy(limits or Limits(), tuple(allow_secrets)), Problems()
+    contents: dict[str, bytes] = {}
     now_ns = time.time_ns()
     git = GitProbe(where)
     collecting = gc.isenabled()
@@ -72,12 +73,12 @@ def capture(root: Path, *, cache: Path, limits: Limits | None = None, allow_secr
         known = remembered.load(cache, where)
         tree = walk(where, known, policy, problems)
         if not problems.over_cap:
-            read_pending(tree, problems, kept, now_ns=now_ns)
+            contents = read_pending(tree, problems, now_ns=now_ns)
             if tree.folders != known:
                 remembered.save(cache, where, tree.folders)
         entries = _entries(tree, policy, problems)
         problems.raise_if_any(where)
-        return Snapshot(root=where, entries=entries, git=git.result(), policy=policy, kept=kept)
+        return Snapshot(root=where, entries=entries, git=git.result(), policy=policy, contents=contents)
     finally:
         if collecting:
             gc.enable()
@@ -92,6 +93,6 @@ def _entries(tree: Tree, policy: Policy, problems: Problems) -> tuple[Entry, ...
         for name, (size, _, _, _, mode, digest, verdict) in folder.files.items():
             entries.append(Entry(path + name, mode, size, digest))
             if verdict or size > cap:
-                policy.refuse_size(path + name, size, problems)
-                policy.refuse_secret(path + name, verdict, problems)
+                policy.refuses_size(path + name, size, problems)
+                policy.refuses_secret(path + name, verdict, problems)
     return tuple(entries)

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from turnout.snapshot.cache import Folder, Folders
-from turnout.snapshot.ignore import GIT_RULES, NEVER_TAKEN, OUR_RULES, VENV_MARK, Rules, rules_above
+from turnout.snapshot.cache import Folder, Folders, Identity
+from turnout.snapshot.ignore import GIT_RULES, OUR_RULES, VENV_MARK, Rules, rules_above
 from turnout.snapshot.policy import Policy, in_words
 from turnout.snapshot.problems import Kind, Problems
 from turnout.wire import manifest
@@ -23,6 +23,8 @@ _MARKS = frozenset((GIT_RULES, OUR_RULES, VENV_MARK))
 _RULES = 1 << 20
 _NOTHING = Folder()
 Item = os.DirEntry[str]
+Looked = tuple[str, Identity]
+"""a file by name, and what it was when it was looked at"""
 
 
 class TooMany(Exception):
@@ -31,12 +33,12 @@ class TooMany(Exception):
 
 @dataclass(slots=True)
 class Tree:
-    """What a walk found. `pending` are the files to be read, by directory: name and what its lstat said."""
+    """What a walk found. `pending` are the files to be read, by directory."""
 
     root: str
     folders: Folders = field(default_factory=dict)
     links: list[Entry] = field(default_factory=list)
-    pending: dict[str, list[tuple[str, os.stat_result]]] = field(default_factory=dict)
+    pending: dict[str, list[Looked]] = field(default_factory=dict)
     total: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     """files by top-level directory"""
@@ -87,7 +89,7 @@ class _Walker:
         sizes = [
             (known[0], path + name) for path, here in self.tree.folders.items() for name, known in here.files.items()
         ]
-        sizes += [(seen.st_size, path + name) for path, here in self.tree.pending.items() for name, seen in here]
+        sizes += [(seen[0], path + name) for path, here in self.tree.pending.items() for name, seen in here]
         most = ", ".join(f"{path} ({in_words(size)})" for size, path in sorted(sizes)[:-4:-1])
         reason = f"{in_words(self.tree.total)} in all is over the cap of {in_words(cap)}; most is {most}"
         self._problems.add(".", reason, Kind.TOTAL)
@@ -114,15 +116,15 @@ class _Walker:
         name, full = item.name, path + item.name
         is_dir = item.is_dir(follow_symlinks=False)
         key = name + "/" if is_dir else name
-        if key in known.left_out or (key not in known.kept and _leave_out(full, name, rules, is_dir)):
-            if is_dir and rules.reach_into(full):
-                self.enter(fd, name, full + "/", rules.inside_left_out())
+        if key in known.left_out or (key not in known.kept and rules.leave_out(full, name, is_dir)):
+            if is_dir and rules.reach_into(full, name):
+                self.enter(fd, name, full + "/", rules.inside(left_out=True))
             else:
                 folder.left_out.add(key)
             return
         folder.kept.add(key)
         if is_dir:
-            self.enter(fd, name, full + "/", rules)
+            self.enter(fd, name, full + "/", rules.inside(left_out=False))
         elif item.is_symlink():
             self._take_link(fd, name, full)
         else:
@@ -144,34 +146,29 @@ class _Walker:
         elif not os.path.exists(os.path.join(leads_to, VENV_MARK)):  # a link to a virtual environment counts as one
             self._problems.add(full, f"is a symlink out of the tree (to {target})")
 
-    def _add(self, path: str, folder: Folder, changed: list[tuple[str, os.stat_result]]) -> None:
+    def _add(self, path: str, folder: Folder, changed: list[Looked]) -> None:
         """Count what is in one directory, and note what of it has to be read."""
         cap = self._policy.limits.file_bytes
-        small = [(name, now) for name, now in changed if now.st_size <= cap]
+        small = [looked for looked in changed if looked[1][0] <= cap]
         if len(small) < len(changed):
             for name, now in changed:
-                self._policy.refuse_size(path + name, now.st_size, self._problems)
+                self._policy.refuses_size(path + name, now[0], self._problems)
         if small:
             self.tree.pending[path] = small
-        self.tree.total += sum([seen[0] for seen in folder.files.values()]) + sum([now.st_size for _, now in small])
+        self.tree.total += sum([seen[0] for seen in folder.files.values()]) + sum([now[0] for _, now in small])
         self.tree.counts[path.partition("/")[0]] += len(folder.files) + len(small)
         if self.tree.counts.total() > self._policy.limits.files:
             raise TooMany
 
 
-def is_same(now: os.stat_result, before: os.stat_result) -> bool:
-    """Whether a file is still what it was: size, times and inode. No write goes by without a new ctime."""
-    return (
-        now.st_ctime_ns == before.st_ctime_ns
-        and now.st_mtime_ns == before.st_mtime_ns
-        and now.st_size == before.st_size
-        and now.st_ino == before.st_ino
-    )
+def identity(now: os.stat_result) -> Identity:
+    """What stays the same for as long as the file does; no write goes by without a new ctime."""
+    return now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino
 
 
 def _take_files(
     items: list[Item], path: str, rules: Rules, known: Folder, folder: Folder
-) -> tuple[list[tuple[str, os.stat_result]], list[Item]]:
+) -> tuple[list[Looked], list[Item]]:
     """Put the files that are as they were into `folder`; return the files to be read and whatever is not a file.
 
     This is what every file costs, every time; hence no calls, and the comparison written out.
@@ -185,7 +182,7 @@ def _take_files(
             if not item.is_file(follow_symlinks=False):
                 others.append(item)
                 continue
-            if name in known.left_out or _leave_out(path + name, name, rules, False):
+            if name in known.left_out or (rules.concerns(name) and rules.leave_out(path + name, name, False)):
                 folder.left_out.add(name)
                 continue
             seen = known.files.get(name)
@@ -202,14 +199,10 @@ def _take_files(
         ):
             folder.files[name] = seen
         elif stat.S_ISREG(now.st_mode):
-            changed.append((name, now))
+            changed.append((name, identity(now)))
         else:
             others.append(item)
     return changed, others
-
-
-def _leave_out(path: str, name: str, rules: Rules, is_dir: bool) -> bool:
-    return name in NEVER_TAKEN or name.endswith(".pyc") or rules.leave_out(path, name, is_dir)
 
 
 def _rule_texts(fd: int, marks: Set[str]) -> dict[str, bytes]:

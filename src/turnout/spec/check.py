@@ -36,21 +36,37 @@ def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
 
 
 def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
-    values = [*spec.env.values(), *spec.inherited_env.values(), *spec.tags.values()]
-    if any("\0" in value or len(value.encode("utf-8", "surrogateescape")) > _LONGEST_TEXT for value in values):
+    words = [
+        *spec.display,
+        *spec.env.values(),
+        *spec.inherited_env.values(),
+        *(w for run in spec.runs for w in run.argv),
+    ]
+    if not all(map(_can_be_argument, words)):
         yield InvalidInput(
-            "a tag or environment value has a NUL byte or is over 128 kB", hint="put large values into a file"
+            "an argument or environment value has a NUL byte or is over 128 kB", hint="put large values into a file"
         )
-    for run in spec.runs:
-        if any("\0" in part or len(part.encode("utf-8", "surrogateescape")) > _LONGEST_TEXT for part in run.argv):
-            yield InvalidInput("an argument has a NUL byte or is over 128 kB", hint="put large values into a file")
-            break
+    texts = [spec.script or "", *spec.tags.values(), *spec.after, *(name for run in spec.runs for name in run.params)]
+    if not all(map(_is_text, texts)):
+        yield InvalidInput("a tag, pattern, parameter or script is not UTF-8 text", hint="save or write it as UTF-8")
     if spec.kind is CommandKind.COMMAND and any(not run.argv or not run.argv[0] for run in spec.runs):
         yield InvalidInput("an empty command", hint="write `turnout run COMMAND [ARGS…]`")
     if spec.kind is not CommandKind.COMMAND and spec.script is None:
         yield InvalidInput("a run script without text")
     if spec.before is not None and not is_digest(spec.before):
         yield InvalidInput("not a snapshot's digest")
+
+
+def _can_be_argument(text: str) -> bool:
+    """Any bytes will do (those that are no UTF-8 come as surrogate escapes), but not without end, and not NUL."""
+    try:
+        return "\0" not in text and len(text.encode("utf-8", "surrogateescape")) <= _LONGEST_TEXT
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_text(text: str) -> bool:
+    return "\0" not in text and text.encode(errors="ignore").decode() == text
 
 
 def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:

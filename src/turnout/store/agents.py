@@ -56,10 +56,19 @@ def set_token(tx: Tx, agent: int, token_hash: str) -> None:
     tx.connection.execute(schema.agents.update().where(schema.agents.c.id == agent).values(token_hash=token_hash))
 
 
-def set_up(tx: Tx, agent: int, facts: str) -> None:
-    tx.connection.execute(
-        schema.agents.update().where(schema.agents.c.id == agent).values(state=str(AgentState.UP), facts=facts)
-    )
+def set_up(tx: Tx, agent: int, facts: str) -> bool:
+    """The agent began; False, and nothing, when it was given up before."""
+    table = schema.agents
+    living = (table.c.id == agent, table.c.state != str(AgentState.GONE))
+    values = {"state": str(AgentState.UP), "facts": facts}
+    return bool(tx.connection.execute(table.update().where(*living).values(values)).rowcount)
+
+
+def is_gone(tx: Tx, agent: int) -> bool:
+    """Whether the agent was given up; if not, nobody can do so before this transaction ends."""
+    table = schema.agents
+    select = sa.select(table.c.state).where(table.c.id == agent).with_for_update(read=True)
+    return tx.connection.execute(select).scalar() in (None, str(AgentState.GONE))
 
 
 def set_gone(tx: Tx, agent: int) -> None:

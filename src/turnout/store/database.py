@@ -15,7 +15,7 @@ from sqlalchemy.engine import Engine, make_url
 from turnout.errors import InvalidInput, Unavailable
 from turnout.store.schema import metadata
 
-#: The newest migration; a new database is made from the tables directly and stamped with it (a test keeps the two equal).
+#: The newest migration. A new database is made from the tables directly and stamped with it; a test compares the two.
 HEAD = "0001"
 _VERSION = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
 
@@ -25,9 +25,10 @@ def sqlite_url(path: Path) -> str:
 
 
 def open_engine(url: str, *, writer: bool) -> Engine:
-    """An engine for one writer connection, or for many short reads. Does no IO yet.
+    """An engine for one writer connection, or for many short reads. Connects to nothing yet.
 
     SQLite: WAL, ``BEGIN IMMEDIATE`` for the writer, ``synchronous=FULL``: a committed transaction is on the disk.
+    Raises Unavailable when its file cannot be made.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() == "postgresql":
@@ -52,7 +53,12 @@ def _sqlite(url: sa.URL, *, writer: bool) -> Engine:
     path = url.database
     assert path is not None
     if writer:  # 0600 from the first instant: SQLite would use the umask, and copies this mode to -wal and -shm
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise Unavailable(
+                f"the store {path} cannot be opened: {error.strerror}", hint="see `turnout doctor`"
+            ) from error
     engine = sa.create_engine(url, poolclass=None if writer else sa.QueuePool, **({} if writer else {"pool_size": 8}))
 
     @event.listens_for(engine, "connect")
@@ -84,8 +90,7 @@ def prepare(engine: Engine, *, backup_dir: Path | None) -> None:
     """
     try:
         with engine.begin() as connection:
-            if engine.dialect.name == "postgresql":
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(7220817)"))
+            lock_schema(connection)
             if not sa.inspect(connection).has_table("alembic_version"):
                 metadata.create_all(connection)
                 _VERSION.create(connection)
@@ -98,6 +103,12 @@ def prepare(engine: Engine, *, backup_dir: Path | None) -> None:
         from turnout.store import migrate
 
         migrate.upgrade(engine, found=str(found), backup_dir=backup_dir)
+
+
+def lock_schema(connection: sa.Connection) -> None:
+    """Until this transaction ends, no other hub makes or migrates the schema. (SQLite's only writer needs no lock.)"""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7220817)"))
 
 
 def backup_sqlite(source: Path, target: Path) -> None:

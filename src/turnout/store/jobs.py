@@ -17,21 +17,9 @@ from turnout.store.values import insert_params
 from turnout.store.writer import Tx
 
 #: Parts of a spec that have columns or tables of their own, or must never be shown.
-_APART = frozenset(
-    {
-        "runs",
-        "env",
-        "inherited_env",
-        "script",
-        "display",
-        "kind",
-        "target",
-        "experiment",
-        "workspace",
-        "label",
-        "before",
-    }
-)
+_APART = frozenset({
+    "runs", "env", "inherited_env", "script", "display", "kind", "target", "experiment", "workspace", "label", "before",
+})  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,24 +52,13 @@ def insert_job(tx: Tx, spec: JobSpec) -> tuple[int, list[int]]:
     environment = _insert_environment(tx, {**spec.inherited_env, **spec.env})
     shared = {name: value for name, value in _plain(spec).items() if name not in _APART}
     shared["env_names"] = sorted(spec.env)
-    tx.connection.execute(
-        schema.jobs.insert(),
-        {
-            "id": job,
-            "workspace": spec.workspace,
-            "experiment": spec.experiment,
-            "target": spec.target,
-            "label": spec.label,
-            "kind": str(spec.kind),
-            "display": json.dumps(spec.display),
-            "script": spec.script,
-            "spec": json.dumps(shared),
-            "environment": environment,
-            "before": spec.before,
-            "created": tx.now,
-            "run_count": len(spec.runs),
-        },  # fmt: skip
-    )
+    row = {
+        "id": job, "workspace": spec.workspace, "experiment": spec.experiment, "target": spec.target,
+        "label": spec.label, "kind": str(spec.kind), "display": json.dumps(spec.display), "script": spec.script,
+        "spec": json.dumps(shared), "environment": environment, "before": spec.before, "created": tx.now,
+        "run_count": len(spec.runs),
+    }  # fmt: skip
+    tx.connection.execute(schema.jobs.insert(), row)
     _insert_job_events(tx, job, spec)
     ids = _insert_runs(tx, job, first, spec)
     if spec.tags:
@@ -153,7 +130,7 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
             "label": run.label or spec.label,
             "argv": json.dumps(run.argv),
             "params": json.dumps(run.params),
-        }  # fmt: skip
+        }
         for index, run in enumerate(spec.runs)
     ]
     tx.connection.execute(schema.runs.insert(), rows)

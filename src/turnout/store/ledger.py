@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +13,7 @@ from turnout.model.event import EventName
 from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
 from turnout.schedule.machine import Cause, Data, RunRecord, Step
 from turnout.store import schema
+from turnout.store.bulk import Bulk
 from turnout.store.writer import Tx
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(RunRecord))
@@ -22,18 +22,29 @@ RECORD_COLUMNS = [schema.runs.c[name] for name in _FIELDS]
 MOST_IN = 500  # bound parameters per statement; SQLite's limit is 32766, plans stay small
 
 
-@cache
-def _update() -> sa.Update:
-    table = schema.runs
-    return (
-        table.update()
-        .where(
-            table.c.id == sa.bindparam("old_id"),
-            table.c.attempt == sa.bindparam("old_attempt"),
-            table.c.state == sa.bindparam("old_state"),
-        )
-        .values({name: sa.bindparam(f"new_{name}") for name in (*_WRITTEN, "waiting")})
+_RUNS, _ATTEMPTS = schema.runs, schema.attempts
+_LOAD = (
+    sa.select(*RECORD_COLUMNS)
+    .where(_RUNS.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(_RUNS.c.id)
+    .with_for_update()
+)
+_UPDATE = Bulk(
+    _RUNS.update()
+    .where(
+        _RUNS.c.id == sa.bindparam("old_id"),
+        _RUNS.c.attempt == sa.bindparam("old_attempt"),
+        _RUNS.c.state == sa.bindparam("old_state"),
     )
+    .values({name: sa.bindparam(f"new_{name}") for name in (*_WRITTEN, "waiting")})
+)
+_OPEN_ATTEMPT = Bulk(_ATTEMPTS.insert())
+_CLOSE_ATTEMPT = Bulk(
+    _ATTEMPTS.update()
+    .where(_ATTEMPTS.c.run_id == sa.bindparam("old_run"), _ATTEMPTS.c.attempt == sa.bindparam("old_attempt"))
+    .values({name: sa.bindparam(f"new_{name}") for name in ("closed", "cause", "exit_code", "signal", "message")})
+)
+_INSERT_EVENTS = Bulk(schema.events.insert())
 
 
 def to_record(row: Sequence[Any]) -> RunRecord:
@@ -54,11 +65,11 @@ def is_waiting(record: RunRecord) -> bool:
 
 
 class GuardFailed(RuntimeError):
-    """A row is no longer as it was read; the transaction must be undone. Cannot happen while rows are locked when read."""
+    """A row is no longer as it was read; the transaction must be undone. Cannot happen: rows are locked when read."""
 
 
 class Ledger:
-    """The runs that one transaction changes. Steps are applied in memory; `flush` writes every row and event at once."""
+    """The runs that one transaction changes. Steps are applied in memory; `flush` writes rows and events at once."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
@@ -70,14 +81,7 @@ class Ledger:
         """Reads (and on PostgreSQL locks, in id order) the runs not read yet. Unknown ids are left out."""
         missing = sorted(set(ids) - self._new.keys())
         for start in range(0, len(missing), MOST_IN):
-            part = missing[start : start + MOST_IN]
-            select = (
-                sa.select(*RECORD_COLUMNS)
-                .where(schema.runs.c.id.in_(part))
-                .order_by(schema.runs.c.id)
-                .with_for_update()
-            )
-            for row in self._tx.connection.execute(select):
+            for row in self._tx.connection.execute(_LOAD, {"ids": missing[start : start + MOST_IN]}):
                 record = to_record(row)
                 self._old[record.id] = self._new[record.id] = record
 
@@ -110,12 +114,11 @@ class Ledger:
         """Writes, or raises GuardFailed."""
         changed = [(self._old[run], new) for run, new in self._new.items() if new is not self._old[run]]
         if changed:
-            result = self._tx.connection.execute(_update(), [_parameters(old, new) for old, new in changed])
-            if result.rowcount != len(changed):
-                raise GuardFailed(f"{len(changed)} runs to change, {result.rowcount} found as they were")
+            found = _UPDATE.execute(self._tx.connection, [_parameters(old, new) for old, new in changed])
+            if found != len(changed):
+                raise GuardFailed(f"{len(changed)} runs to change, {found} found as they were")
             self._write_attempts(changed)
-        if self._events:
-            self._tx.connection.execute(schema.events.insert(), self._events)
+        _INSERT_EVENTS.execute(self._tx.connection, self._events)
         for _, new in changed:
             self._tx.touch(f"run:{new.id}")
         self._old.update(self._new)
@@ -130,56 +133,31 @@ class Ledger:
         return record if seq == record.event_seq else dataclasses.replace(record, event_seq=seq)
 
     def _write_attempts(self, changed: list[tuple[RunRecord, RunRecord]]) -> None:
-        opened, closed = [], []
+        opened: list[dict[str, Any]] = []
+        closed: list[dict[str, Any]] = []
         for old, new in changed:
             if new.is_parent:
                 continue
             if new.attempt != old.attempt:
-                opened.append(
-                    {
-                        "run_id": new.id,
-                        "attempt": new.attempt,
-                        "agent": new.agent,
-                        "node": new.node,
-                        "claimed": self._tx.now,
-                    }
-                )
+                row = {"run_id": new.id, "attempt": new.attempt, "agent": new.agent, "node": new.node}
+                opened.append({**row, "claimed": self._tx.now})
             elif old.state in ON_NODE and new.state not in ON_NODE:
-                closed.append(
-                    {
-                        "old_run": new.id,
-                        "old_attempt": new.attempt,
-                        "closed": self._tx.now,
-                        "cause": new.cause or new.reason,
-                        "exit_code": new.exit_code,
-                        "signal": new.signal,
-                        "message": new.message,
-                    }  # fmt: skip
-                )
-        if opened:
-            self._tx.connection.execute(schema.attempts.insert(), opened)
-        if closed:
-            self._tx.connection.execute(_close_attempt(), closed)
-
-
-@cache
-def _close_attempt() -> sa.Update:
-    table = schema.attempts
-    return (
-        table.update()
-        .where(table.c.run_id == sa.bindparam("old_run"), table.c.attempt == sa.bindparam("old_attempt"))
-        .values({name: sa.bindparam(name) for name in ("closed", "cause", "exit_code", "signal", "message")})
-    )
+                cause = new.cause or new.reason
+                end = {"new_exit_code": new.exit_code, "new_signal": new.signal, "new_message": new.message}
+                row = {"old_run": new.id, "old_attempt": new.attempt, "new_cause": cause and cause.value, **end}
+                closed.append({**row, "new_closed": self._tx.now})
+        _OPEN_ATTEMPT.execute(self._tx.connection, opened)
+        _CLOSE_ATTEMPT.execute(self._tx.connection, closed)
 
 
 def _parameters(old: RunRecord, new: RunRecord) -> dict[str, Any]:
     values: dict[str, Any] = {f"new_{name}": getattr(new, name) for name in _WRITTEN}
+    for name in ("new_state", "new_reason", "new_cause", "new_cancel"):
+        if values[name] is not None:
+            values[name] = values[name].value
     values.update(
-        old_id=old.id,
-        old_attempt=old.attempt,
-        old_state=str(old.state),
-        new_waiting=-new.priority if is_waiting(new) else None,
-    )
-    values["new_progress"] = int(new.progress)
-    values["new_agent"] = new.agent if new.on_node else None
+        old_id=old.id, old_attempt=old.attempt, old_state=old.state.value,
+        new_waiting=-new.priority if is_waiting(new) else None, new_progress=int(new.progress),
+        new_agent=new.agent if new.on_node else None,
+    )  # fmt: skip
     return values

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 
 from turnout.store import schema
 from turnout.store.ledger import MOST_IN
+from turnout.store.values import LARGEST_INT, storable_name
 from turnout.store.writer import Tx
 
 CHUNK = 1024  # points; a chunk below that is rewritten as it grows
 _HEAD = struct.Struct("<I")
-_LARGEST = 2**1000  # an integer beyond a float's range is not a measurement
 MOST_NAMES = 10_000  # per run: a program that invents names must not fill the store
 
 
@@ -68,27 +68,31 @@ RunMetrics = dict[tuple[int, str], Series]
 
 
 def collect(into: RunMetrics, run: int, record: dict[str, Any]) -> None:
-    """Adds a logged record ``{"t", "s"?, "m": {name: value}}``. A record without a step has step -1: counted at insert."""
+    """Adds a logged record ``{"t", "s"?, "m": {name: value}}``; one without a step has step -1: counted at insert.
+
+    A record that is none, or a value that is no number (an integer beyond a float's range), is passed over.
+    """
     values, when, step = record.get("m"), record.get("t"), record.get("s", -1)
     if not isinstance(values, dict) or not isinstance(when, int | float) or type(step) is not int:
         return
-    if not -(2**62) < step < 2**62:
+    if not -(2**62) < step < 2**62 or not 0 <= when < 2**53:
         return
     for name, value in values.items():
-        if not isinstance(value, int | float) or (abs(value) > _LARGEST and isinstance(value, int)):
+        if not isinstance(value, int | float) or (isinstance(value, int) and abs(value) > LARGEST_INT):
             continue
         series = into.get((run, name))
         if series is None:
-            series = into[run, name] = Series()
+            series = into.setdefault((run, storable_name(name)), Series())
         series.append(step, when, value)
 
 
 def insert(tx: Tx, given: RunMetrics) -> dict[int, list[str]]:
-    """Stores the points; gives the names that are new to each run."""
+    """Stores the points; gives the names that are new to each run. Names beyond the limit of a run are passed over."""
+    known = _summaries(tx, {run for run, _ in given})
     names = _name_ids(tx, {name for _, name in given})
+    given = _within_limit(given, known, names)
+    _add_names(tx, names, {name for _, name in given})
     keyed = {(run, names[name]): series for (run, name), series in given.items()}
-    known = _summaries(tx, {run for run, _ in keyed})
-    keyed = _within_limit(keyed, known)
     tails = _open_chunks(tx, {key: known[key] for key in keyed if key in known})
     fresh: list[dict[str, Any]] = []
     changed: list[dict[str, Any]] = []
@@ -121,12 +125,15 @@ def _name_ids(tx: Tx, names: set[str]) -> dict[str, int]:
         found.update(
             {row.name: row.id for row in tx.connection.execute(sa.select(table).where(table.c.name.in_(part)))}
         )
-    for name in wanted:
-        if name not in found:
-            found[name] = int(
-                tx.connection.execute(table.insert().values(name=name).returning(table.c.id)).scalar_one()
-            )
     return found
+
+
+def _add_names(tx: Tx, known: dict[str, int], names: set[str]) -> None:
+    table = schema.metric_names
+    rows = [{"name": name} for name in sorted(names - known.keys())]
+    if rows:
+        added = tx.connection.execute(table.insert().returning(table.c.id, table.c.name), rows)
+        known.update({row.name: row.id for row in added})
 
 
 def _summaries(tx: Tx, runs: set[int]) -> dict[tuple[int, int], dict[str, Any]]:
@@ -135,19 +142,17 @@ def _summaries(tx: Tx, runs: set[int]) -> dict[tuple[int, int], dict[str, Any]]:
     return {(row["run_id"], row["name_id"]): dict(row) for row in rows}
 
 
-def _within_limit(
-    keyed: dict[tuple[int, int], Series], known: dict[tuple[int, int], dict[str, Any]]
-) -> dict[tuple[int, int], Series]:
+def _within_limit(given: RunMetrics, known: dict[tuple[int, int], dict[str, Any]], names: dict[str, int]) -> RunMetrics:
     counts: dict[int, int] = {}
     for run, _ in known:
         counts[run] = counts.get(run, 0) + 1
-    kept = {}
-    for key, series in keyed.items():
-        if key not in known:
-            counts[key[0]] = counts.get(key[0], 0) + 1
-            if counts[key[0]] > MOST_NAMES:
+    kept: RunMetrics = {}
+    for (run, name), series in given.items():
+        if (run, names.get(name)) not in known:
+            counts[run] = counts.get(run, 0) + 1
+            if counts[run] > MOST_NAMES:
                 continue
-        kept[key] = series
+        kept[run, name] = series
     return kept
 
 

@@ -35,7 +35,7 @@ def upgrade(engine: Engine, *, found: str | None, backup_dir: Path | None) -> No
             f"the store has schema {found!r}, which this turnout does not know",
             hint="it was written by a newer turnout: upgrade this one, or use another TURNOUT_HOME",
         ) from error
-    if backup_dir is not None and engine.url.database:
+    if backup_dir is not None and engine.dialect.name == "sqlite" and engine.url.database:
         backup_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         backup_sqlite(Path(engine.url.database), backup_dir / f"before-{found}-{time.time_ns()}.db")
     command.upgrade(config, "head")

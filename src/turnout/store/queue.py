@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,14 @@ _LIVE = [str(state) for state in LIVE]
 _SHARED = ("number", "job_id", "workspace", "experiment", "target", "label", "argv", "params", "priority")
 _EXTRA = (_RUNS.c.number, _RUNS.c.child, _RUNS.c.job_id, _RUNS.c.argv, _RUNS.c.params, _RUNS.c.after)
 
+_WAITING = (
+    sa.select(*RECORD_COLUMNS, *_EXTRA)
+    .where(_RUNS.c.waiting.is_not(None), _RUNS.c.target == sa.bindparam("target"))
+    .order_by(_RUNS.c.waiting, _RUNS.c.id)
+    .limit(sa.bindparam("most"))
+    .with_for_update(skip_locked=True)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -36,16 +44,20 @@ class Entry:
     after: str | None
 
 
-def waiting_runs(tx: Tx, target: str, *, most: int) -> Iterator[Entry]:
-    """Runs in the queue of a target, highest priority and oldest first. Rows that another hub holds are passed over."""
-    select = (
-        sa.select(*RECORD_COLUMNS, *_EXTRA)
-        .where(_RUNS.c.waiting.is_not(None), _RUNS.c.target == target)
-        .order_by(_RUNS.c.waiting, _RUNS.c.id)
-        .limit(most)
-        .with_for_update(skip_locked=True)
-    )
-    with tx.connection.execute(select) as rows:
+def waiting_runs(
+    tx: Tx, target: str, *, most: int, behind: RunRecord | None = None, besides: Collection[int] = ()
+) -> Iterator[Entry]:
+    """Runs in the queue of a target, highest priority and oldest first. Rows that another hub holds are passed over.
+
+    `behind` begins after that one, `besides` leaves the runs of these jobs out.
+    """
+    select = _WAITING
+    if behind is not None:
+        place = sa.tuple_(sa.literal(-behind.priority), sa.literal(behind.id, sa.BigInteger))
+        select = select.where(sa.tuple_(_RUNS.c.waiting, _RUNS.c.id) > place)
+    if besides:
+        select = select.where(_RUNS.c.job_id.not_in(sorted(besides)))
+    with tx.connection.execute(select, {"target": target, "most": most}) as rows:
         for row in rows:
             yield _entry(row)
 
@@ -64,8 +76,8 @@ def insert_child(tx: Tx, parent: Entry, index: int) -> Entry:
         failures_left=parent.record.failures_left, losses_left=parent.record.losses_left,
     )  # fmt: skip
     own: dict[str, sa.ColumnElement[Any]] = {
-        "id": sa.literal(run, sa.BigInteger), "child": sa.literal(index), "parent": sa.literal(parent.record.id, sa.BigInteger),
-        "state": sa.literal(str(record.state)), "created": sa.literal(tx.now, sa.Double),
+        "id": sa.literal(run, sa.BigInteger), "child": sa.literal(index), "state": sa.literal(str(record.state)),
+        "parent": sa.literal(parent.record.id, sa.BigInteger), "created": sa.literal(tx.now, sa.Double),
         "failures_left": sa.literal(record.failures_left), "losses_left": sa.literal(record.losses_left),
     }  # fmt: skip
     source = sa.select(*own.values(), *(_RUNS.c[name] for name in _SHARED)).where(_RUNS.c.id == parent.record.id)

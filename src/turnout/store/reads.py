@@ -138,17 +138,9 @@ def run_events(connection: sa.Connection, run: int) -> list[View]:
 def run_attempts(connection: sa.Connection, run: int) -> list[View]:
     table = schema.attempts
     rows = connection.execute(sa.select(table).where(table.c.run_id == run).order_by(table.c.attempt)).mappings()
+    plain = ("attempt", "node", "cause", "exit_code", "signal", "message")
     return [
-        {
-            "attempt": row["attempt"],
-            "node": row["node"],
-            "claimed": moment(row["claimed"]),
-            "closed": moment(row["closed"]),
-            "cause": row["cause"],
-            "exit_code": row["exit_code"],
-            "signal": row["signal"],
-            "message": row["message"],
-        }  # fmt: skip
+        {**{name: row[name] for name in plain}, "claimed": moment(row["claimed"]), "closed": moment(row["closed"])}
         for row in rows
     ]
 
@@ -221,8 +213,9 @@ def _job_view(row: Any, counts: dict[str, int]) -> View:
     if not live and (counts.get("failed") or counts.get("cancelled")):
         state = "failed" if counts.get("failed") else "cancelled"
     return {
-        "name": job_name(row["id"]), "label": row["label"], "experiment": row["experiment"], "workspace": row["workspace"],
-        "target": row["target"], "state": state, "runs": sum(counts.values()), "counts": counts,
+        "name": job_name(row["id"]), "label": row["label"], "experiment": row["experiment"],
+        "workspace": row["workspace"], "target": row["target"], "state": state, "runs": sum(counts.values()),
+        "counts": counts,
         "command": json.loads(row["display"]), "created": moment(row["created"]), "snapshot": row["before"],
         "git": spec.get("git"), "env": spec.get("env_names", []), "resources": spec["resources"],
     }  # fmt: skip

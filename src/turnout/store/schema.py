@@ -1,7 +1,7 @@
 """The tables. A change here needs a migration in ``migrations/``; a test compares the two.
 
-Times are seconds since the epoch (UTC). Ids of jobs are their numbers; ids of runs are opaque. ``child`` is 0 for a run that is
-no child, so that (number, child) is unique everywhere.
+Times are seconds since the epoch (UTC). Ids of jobs are their numbers; ids of runs are opaque. ``child`` is 0 for a run
+that is no child, so that (number, child) is unique everywhere.
 """
 
 from __future__ import annotations
@@ -18,6 +18,12 @@ metadata = sa.MetaData(
 
 _Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _Time: sa.types.TypeEngine[float] = sa.Double()
+
+
+def start_of(text: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
+    """What indexes hold of a text that may be long: PostgreSQL refuses index entries over 2,700 bytes."""
+    return sa.func.substr(text, sa.literal_column("1"), sa.literal_column("200"))
+
 
 counters = sa.Table(
     "counters",
@@ -228,16 +234,23 @@ metric_chunks = sa.Table(  # the points, in columns; `low` and `high` are the ne
     sa.Column("points", sa.LargeBinary, nullable=False),
 )
 
-params = sa.Table(
+params = sa.Table(  # `value` is JSON; a number stands in `number` as well, a text in `text`, to be compared and sorted
     "params",
     metadata,
     sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
     sa.Column("number", sa.Double),
-    sa.Index("ix_params_name", "name", "value"),
+    sa.Column("text", sa.Text),
     sa.Index("ix_params_number", "name", "number"),
     sqlite_with_rowid=False,
+)
+sa.Index(
+    "ix_params_text",
+    params.c.name,
+    start_of(params.c.text),
+    sqlite_where=params.c.text.is_not(None),
+    postgresql_where=params.c.text.is_not(None),
 )
 
 tags = sa.Table(
@@ -246,9 +259,9 @@ tags = sa.Table(
     sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("value", sa.Text, nullable=False),
-    sa.Index("ix_tags_name", "name", "value"),
     sqlite_with_rowid=False,
 )
+sa.Index("ix_tags_value", tags.c.name, start_of(tags.c.value))
 
 agents = sa.Table(
     "agents",
@@ -275,4 +288,5 @@ requests = sa.Table(  # answers already given, by idempotency key
     sa.Column("body_hash", sa.Text, nullable=False),
     sa.Column("answer", sa.Text, nullable=False),
     sa.Column("created", _Time, nullable=False),
+    sa.Index("ix_requests_created", "created"),
 )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from math import isinf
 from typing import Any
 
 import sqlalchemy as sa
 
-from turnout.model.ids import parse_job_name, parse_run_name
+from turnout.model.ids import job_name, parse_job_name, parse_run_name, run_name
 from turnout.query import And, Compare, Exists, Expression, Not, Op, Or, Scalar, Sort, resolve
 from turnout.store import schema
 
@@ -36,9 +37,16 @@ _COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     "job": sa.literal("job").concat(sa.cast(_RUNS.c.job_id, sa.Text)),
     "duration": _RUNS.c.ended - _RUNS.c.started,
 }  # fmt: skip
+_NULLABLE = frozenset({"reason", "exit_code", "node", "label", "parent", "queued", "started", "ended", "duration"})
 _OPERATORS: dict[Op, Callable[[Any, Any], Any]] = {
-    Op.EQ: operator.eq, Op.NE: operator.ne, Op.LT: operator.lt, Op.LE: operator.le, Op.GT: operator.gt, Op.GE: operator.ge,
-}  # fmt: skip
+    Op.EQ: operator.eq,
+    Op.NE: operator.ne,
+    Op.LT: operator.lt,
+    Op.LE: operator.le,
+    Op.GT: operator.gt,
+    Op.GE: operator.ge,
+}
+_EXACT = 2**53  # integers beyond it are not all floats
 
 
 def find_runs(
@@ -50,68 +58,76 @@ def find_runs(
         select = select.where(_Compiler(connection.dialect.name).condition(resolve(expression, datetime.now(UTC))))
     if order is None:
         return _ids(connection, select.order_by(_RUNS.c.id.desc()), limit, offset)
-    having, lacking = _sorted(select, order)
-    found = _ids(connection, having, limit, offset)
-    if lacking is None or len(found) == limit:
-        return found
-    skipped = (
-        0 if not offset else connection.execute(sa.select(sa.func.count()).select_from(having.subquery())).scalar_one()
-    )
-    return found + _ids(connection, lacking, limit - len(found), max(0, offset - skipped))
+    found: list[int] = []
+    for part in _sorted(select, order):
+        found += _ids(connection, part, limit - len(found), offset)
+        if len(found) == limit:
+            break
+        offset = 0 if found or not offset else max(0, offset - _count(connection, part))
+    return found
 
 
 def _ids(connection: sa.Connection, select: sa.Select[tuple[int]], limit: int, offset: int) -> list[int]:
     return [row.id for row in connection.execute(select.limit(limit).offset(offset))]
 
 
-def _sorted(select: sa.Select[tuple[int]], order: Sort) -> tuple[sa.Select[tuple[int]], sa.Select[tuple[int]] | None]:
-    """Two selects that each follow an index: the runs that have the column, sorted; those that lack it, newest first."""
+def _count(connection: sa.Connection, select: sa.Select[tuple[int]]) -> int:
+    counted = sa.select(sa.func.count()).select_from(select.order_by(None).subquery())
+    return int(connection.execute(counted).scalar_one())
+
+
+def _sorted(select: sa.Select[tuple[int]], order: Sort) -> Iterator[sa.Select[tuple[int]]]:
+    """Selects that each follow an index, one behind the other: the runs that have the column, sorted; those that lack
+    it, newest first. Of a parameter, numbers come before texts, and texts before anything else."""
     space, dot, name = order.column.partition(".")
-    lacking: sa.Select[tuple[int]] | None
+    newest_first = _RUNS.c.id.desc()
     if dot:
-        source, keys = _namespace(space, name)
-        having = select.join(source, source.c.run_id == _RUNS.c.id)
-        lacking = select.where(_RUNS.c.id.not_in(sa.select(source.c.run_id)))
-    else:
-        if order.column == "name":
-            keys = [_RUNS.c.number, _RUNS.c.child]
-        else:
-            keys = [_RUNS.c.job_id if order.column == "job" else _COLUMNS[order.column]]
-        nullable = order.column in (
-            "reason",
-            "exit_code",
-            "node",
-            "label",
-            "parent",
-            "queued",
-            "started",
-            "ended",
-            "duration",
-        )
-        having = select.where(keys[0].is_not(None)) if nullable else select
-        lacking = select.where(keys[0].is_(None)) if nullable else None
-    ordered = [key.desc() if order.descending else key for key in (*keys, _RUNS.c.id)]
-    return having.order_by(*ordered), lacking.order_by(_RUNS.c.id.desc()) if lacking is not None else None
+        rows = _namespace(space, name)
+        for present, keys in _sort_keys(space, rows):
+            having = select.join(rows, rows.c.run_id == _RUNS.c.id).where(*present)
+            yield having.order_by(*_directed(order, *keys, _RUNS.c.id))
+        yield select.where(_RUNS.c.id.not_in(sa.select(rows.c.run_id))).order_by(newest_first)
+        return
+    if order.column == "name":
+        yield select.order_by(*_directed(order, _RUNS.c.number, _RUNS.c.child))
+        return
+    key = _RUNS.c.job_id if order.column == "job" else _COLUMNS[order.column]
+    having = select.where(key.is_not(None)) if order.column in _NULLABLE else select
+    yield having.order_by(*_directed(order, key, _RUNS.c.id))
+    if order.column in _NULLABLE:
+        yield select.where(key.is_(None)).order_by(newest_first)
 
 
-def _namespace(space: str, name: str) -> tuple[sa.FromClause, list[sa.ColumnElement[Any]]]:
-    """The rows of one metric, parameter or tag, and what to sort them by."""
+def _sort_keys(space: str, rows: sa.FromClause) -> list[tuple[list[Condition], list[sa.ColumnElement[Any]]]]:
+    if space == "metrics":
+        return [([], [rows.c.last])]
+    if space == "tags":
+        return [([], [schema.start_of(rows.c.value), rows.c.value])]
+    number, text = rows.c.number, rows.c.text
+    return [
+        ([number.is_not(None)], [number]),
+        ([text.is_not(None)], [schema.start_of(text), text]),
+        ([number.is_(None), text.is_(None)], [rows.c.value]),
+    ]
+
+
+def _directed(order: Sort, *keys: sa.ColumnElement[Any]) -> list[sa.ColumnElement[Any]]:
+    return [key.desc() if order.descending else key for key in keys]
+
+
+def _namespace(space: str, name: str) -> sa.FromClause:
+    """The rows of one metric, parameter or tag that have a value: neither null nor NaN."""
     if space == "metrics":
         names, table = schema.metric_names, schema.metrics
         number = sa.select(names.c.id).where(names.c.name == name).scalar_subquery()
-        rows = (
-            sa.select(table.c.run_id, table.c.last)
-            .where(table.c.name_id == number, table.c.last.is_not(None))
-            .subquery()
-        )
-        return rows, [rows.c.last]
+        return sa.select(table).where(table.c.name_id == number, table.c.last.is_not(None)).subquery()
     table = schema.params if space == "params" else schema.tags
-    rows = sa.select(table).where(table.c.name == name).subquery()
-    return rows, [rows.c.number, rows.c.value] if space == "params" else [rows.c.value]
+    rows = sa.select(table).where(table.c.name == name)
+    return (rows.where(table.c.value.not_in(("null", "NaN"))) if space == "params" else rows).subquery()
 
 
 class _Compiler:
-    """A filter as a condition on runs; what `query.matches` says is the reference. Comparing a missing value is false."""
+    """A filter as a condition on runs, as `query.matches` defines it: comparing with a missing value is false."""
 
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
@@ -138,13 +154,13 @@ class _Compiler:
             names, table = schema.metric_names, schema.metrics
             number = sa.select(names.c.id).where(names.c.name == name).scalar_subquery()
             return _RUNS.c.id.in_(sa.select(table.c.run_id).where(table.c.name_id == number))
-        rows, _ = _namespace(space, name)
-        return _RUNS.c.id.in_(sa.select(rows.c.run_id))
+        table = schema.params if space == "params" else schema.tags
+        return _RUNS.c.id.in_(sa.select(table.c.run_id).where(table.c.name == name))
 
     def _compare(self, column: str, op: Op, values: tuple[Scalar, ...]) -> Condition:
         space, dot, name = column.partition(".")
         if dot:
-            rows, _ = _namespace(space, name)
+            rows = _namespace(space, name)
             return _RUNS.c.id.in_(sa.select(rows.c.run_id).where(self._on_value(space, rows, op, values)))
         if op in (Op.EQ, Op.IN) and column in ("name", "job", "parent"):
             return sa.or_(*(_is_named(column, str(value)) for value in values))
@@ -154,14 +170,13 @@ class _Compiler:
     def _on_value(self, space: str, rows: sa.FromClause, op: Op, values: tuple[Scalar, ...]) -> Condition:
         if space == "metrics":
             return self._test(rows.c.last, op, values)
-        if space == "tags":
-            return self._test(rows.c.value, op, tuple(str(value) for value in values))
+        if op in (Op.LIKE, Op.UNLIKE):
+            text = rows.c.text if space == "params" else rows.c.value
+            return sa.and_(text.is_not(None), self._test(text, op, values))
         if op in (Op.LT, Op.LE, Op.GT, Op.GE):
             return sa.and_(rows.c.number.is_not(None), self._test(rows.c.number, op, values))
-        if op in (Op.LIKE, Op.UNLIKE):
-            text = sa.func.trim(rows.c.value, '"')
-            return self._test(text, op, values)
-        equal = sa.or_(*(_same_param(rows, value) for value in values))
+        same = _same_param if space == "params" else _same_tag
+        equal = sa.or_(*(same(rows, value) for value in values))
         return sa.not_(equal) if op in (Op.NE, Op.NOT_IN) else equal
 
     def _test(self, place: Any, op: Op, values: tuple[Any, ...]) -> Condition:
@@ -185,18 +200,32 @@ class _Compiler:
 
 
 def _same_param(rows: sa.FromClause, value: Scalar) -> Condition:
-    """A parameter that was recorded as a number equals a number; anything else by its stored form."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return sa.and_(rows.c.number.is_not(None), rows.c.number == float(value))
-    return rows.c.value == json.dumps(value)
+    """A parameter that was recorded as a number equals a number, a text a text, true only true."""
+    if isinstance(value, str):
+        return sa.and_(rows.c.text.is_not(None), _same_text(rows.c.text, value))
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return rows.c.value == json.dumps(value)
+    same = sa.and_(rows.c.number.is_not(None), rows.c.number == float(value))
+    if abs(value) < _EXACT or isinf(value):
+        return same
+    forms = {json.dumps(value), *([json.dumps(int(value)), json.dumps(float(value))] if value == float(value) else [])}
+    return sa.and_(same, rows.c.value.in_(sorted(forms)))
+
+
+def _same_tag(rows: sa.FromClause, value: Scalar) -> Condition:
+    return _same_text(rows.c.value, str(value))
+
+
+def _same_text(place: sa.ColumnElement[str], text: str) -> Condition:
+    return sa.and_(schema.start_of(place) == schema.start_of(sa.literal(text)), place == text)
 
 
 def _is_named(column: str, text: str) -> Condition:
     if column == "job":
         number = parse_job_name(text)
-        return _RUNS.c.job_id == number if number is not None else sa.false()
+        return _RUNS.c.job_id == number if number is not None and text == job_name(number) else sa.false()
     parsed = parse_run_name(text)
-    if parsed is None:
+    if parsed is None or text != run_name(*parsed):
         return sa.false()
     if column == "parent":
         return sa.and_(_RUNS.c.number == parsed[0], _RUNS.c.child > 0) if parsed[1] is None else sa.false()
@@ -204,7 +233,10 @@ def _is_named(column: str, text: str) -> Condition:
 
 
 def _plain(value: Scalar) -> Any:
-    return value.timestamp() if isinstance(value, datetime) else value
+    """A value as it is bound. An integer may be larger than any of its column, which is no error but false."""
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return sa.literal(value, sa.BigInteger()) if isinstance(value, int) else value
 
 
 def waiting_ahead(connection: sa.Connection, run: int) -> int | None:

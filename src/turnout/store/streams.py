@@ -88,7 +88,7 @@ def output_digest(tx: Tx, run: int, attempt: int) -> str:
 
 
 def take_output(marks: Marks, key: StreamKey, offset: int, content: memoryview) -> dict[str, Any] | None:
-    """The row to insert for the part of `content` that is new, or None when there is none (a repeat, or beyond a gap)."""
+    """The row to insert for the part of `content` that is new; None when there is none (a repeat, or beyond a gap)."""
     mark = marks.get(key)
     skip = fresh_part(mark.size, offset, len(content))
     if skip is None or skip == len(content):
@@ -100,7 +100,7 @@ def take_output(marks: Marks, key: StreamKey, offset: int, content: memoryview) 
 
 
 def take_frames(marks: Marks, key: StreamKey, offset: int, content: memoryview) -> list[dict[str, Any]]:
-    """The new, whole frames of a piece of spool, decoded. Only whole frames move the mark; a damaged one stops there."""
+    """The new, whole frames of a piece of spool, decoded. Only they move the mark; it stops at a damaged one."""
     mark = marks.get(key)
     skip = fresh_part(mark.size, offset, len(content))
     if skip is None or skip == len(content):

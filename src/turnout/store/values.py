@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from turnout.store import schema
 from turnout.store.writer import Tx
 
+LARGEST_INT = 2**1000  # well within a float's range
+_LONGEST_NAME = 256
+_INSERTS: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}  # both know ON CONFLICT
+
 
 def insert_params(tx: Tx, given: list[tuple[int, Mapping[str, object]]]) -> None:
     """Parameters of new runs."""
-    rows = [{"run_id": run, **_param(name, value)} for run, params in given for name, value in params.items()]
+    rows = [{"run_id": run, **row} for run, params in given for row in _params(params)]
     if rows:
         tx.connection.execute(schema.params.insert(), rows)
 
 
 def set_params(tx: Tx, run: int, params: Mapping[str, object]) -> None:
-    _replace(tx, schema.params, run, [_param(name, value) for name, value in params.items()])
+    _replace(tx, schema.params, run, _params(params))
 
 
 def set_tags(tx: Tx, run: int, tags: Mapping[str, str]) -> None:
-    _replace(tx, schema.tags, run, [{"name": name, "value": value} for name, value in tags.items()])
+    named = {storable_name(name): storable(value) for name, value in tags.items()}
+    _replace(tx, schema.tags, run, [{"name": name, "value": value} for name, value in named.items()])
 
 
 def set_after(tx: Tx, manifests: Mapping[int, str]) -> None:
@@ -34,15 +42,37 @@ def set_after(tx: Tx, manifests: Mapping[int, str]) -> None:
         tx.connection.execute(update, [{"run": run, "manifest": digest} for run, digest in manifests.items()])
 
 
-def _param(name: str, value: object) -> dict[str, object]:
-    """Stored as JSON, so that ``"1"`` and ``1`` stay two things; a number also as one, to be compared."""
-    number = float(value) if isinstance(value, int | float) and abs(value) < 2**1000 else None
-    return {"name": name, "value": json.dumps(value), "number": number}
+def storable(text: str) -> str:
+    """`text` as every database takes it: PostgreSQL refuses NUL, and none takes half a surrogate pair."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
+def storable_name(text: str) -> str:
+    """A metric's, parameter's or tag's name, short enough for an index."""
+    return storable(text)[:_LONGEST_NAME]
+
+
+def _params(given: Mapping[str, object]) -> list[dict[str, object]]:
+    """Stored as JSON, so that ``"1"`` and ``1`` stay two things; a number and a text also as such, to be compared."""
+    rows: dict[str, dict[str, object]] = {}
+    for given_name, value in given.items():
+        name, text = storable_name(given_name), storable(value) if isinstance(value, str) else None
+        rows[name] = {"name": name, "value": json.dumps(value), "number": _number(value), "text": text}
+    return list(rows.values())
+
+
+def _number(value: object) -> float | None:
+    """A number that can be compared: true and NaN cannot, nor an integer beyond a float's range."""
+    if type(value) is float:
+        return None if math.isnan(value) else value
+    return float(value) if type(value) is int and abs(value) < LARGEST_INT else None
 
 
 def _replace(tx: Tx, table: sa.Table, run: int, rows: list[dict[str, object]]) -> None:
     if rows:
-        tx.connection.execute(
-            table.delete().where(table.c.run_id == run, table.c.name.in_([row["name"] for row in rows]))
-        )
-        tx.connection.execute(table.insert(), [{"run_id": run, **row} for row in rows])
+        insert = _INSERTS[tx.connection.dialect.name](table)
+        newest = {name: insert.excluded[name] for name in rows[0] if name != "name"}
+        replacing = insert.on_conflict_do_update(index_elements=["run_id", "name"], set_=newest)
+        tx.connection.execute(replacing, [{"run_id": run, **row} for row in rows])

@@ -1,6 +1,7 @@
 """One thread writes. What waits is written together: many callers, one transaction, one fsync.
 
-A caller's function runs inside that transaction and its answer is given out only after the commit: answered means on disk.
+A caller's function runs inside that transaction and its answer is given out only after the commit: answered means on
+disk.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from turnout.errors import TurnoutError, Unavailable
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MOST_TOGETHER = 256
+_MOST_TRIES = 5
+#: PostgreSQL undid the transaction because of what another hub did: a deadlock, or a conflict of snapshots.
+_LOST_RACES = frozenset({"40P01", "40001"})
 
 
 @dataclass(slots=True)
@@ -47,9 +51,10 @@ class _Waiting:
 class Writer:
     """Owns the write connection. `submit` from any thread; results come as futures.
 
-    `work` must do nothing but SQL on its transaction, may be called more than once (when a transaction is repeated), and must
-    not block. A TurnoutError it raises is its answer and undoes nothing it did before raising, so it must raise before it
-    writes. Any other exception rolls its own work back alone and is passed on; the writer goes on.
+    `work` must do nothing but SQL on its transaction, may be called more than once (when a transaction is repeated),
+    and must not block. A TurnoutError it raises is its answer and undoes nothing it did before raising, so it must
+    raise before it writes. Any other exception rolls its own work back alone and is passed on; the writer goes on. A
+    future can be cancelled until its work begins; then nothing is written.
     """
 
     def __init__(self, engine: Engine, *, on_commit: Callable[[frozenset[str]], None] = lambda topics: None) -> None:
@@ -58,21 +63,24 @@ class Writer:
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._stopped = False
+        self._accepting = threading.Lock()  # what is accepted stands in the queue before the end does
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
         """Writes what was submitted before, then ends. What is submitted after is refused."""
-        self._stopped = True
-        self._queue.put(None)
+        with self._accepting:
+            self._stopped = True
+            self._queue.put(None)
         self._thread.join(timeout=30)
 
     def submit(self, work: Callable[[Tx], T]) -> Future[T]:
-        if self._stopped:
-            raise Unavailable("the hub is stopping", hint="try again in a moment")
         waiting = _Waiting(work)
-        self._queue.put(waiting)
+        with self._accepting:
+            if self._stopped:
+                raise Unavailable("the hub is stopping", hint="try again in a moment")
+            self._queue.put(waiting)
         return waiting.answer
 
     def write(self, work: Callable[[Tx], T]) -> T:
@@ -93,7 +101,8 @@ class Writer:
         while True:
             if item is None:
                 return batch, True
-            batch.append(item)
+            if item.answer.set_running_or_notify_cancel():
+                batch.append(item)
             if len(batch) == _MOST_TOGETHER:
                 return batch, False
             try:
@@ -101,18 +110,20 @@ class Writer:
             except queue.Empty:
                 return batch, False
 
-    def _write_batch(self, batch: list[_Waiting]) -> None:
-        """All in one transaction; if that fails for whatever reason, each in its own."""
+    def _write_batch(self, batch: list[_Waiting], tries: int = _MOST_TRIES) -> None:
+        """All in one transaction; if that fails for whatever reason, each in its own; again if it lost a race."""
         try:
             results, touched = self._transact(batch)
         except Exception as error:
-            if len(batch) == 1:
+            if len(batch) > 1:
+                for waiting in batch:
+                    self._write_batch([waiting])
+            elif tries > 1 and _has_lost_race(error):
+                self._write_batch(batch, tries - 1)
+            else:
                 batch[0].answer.set_exception(_translate(error))
                 if not isinstance(error, TurnoutError | sa.exc.DBAPIError):
                     _log.exception("a write failed")
-                return
-            for waiting in batch:
-                self._write_batch([waiting])
             return
         for waiting, result in zip(batch, results, strict=True):
             if isinstance(result, TurnoutError):
@@ -120,7 +131,13 @@ class Writer:
             else:
                 waiting.answer.set_result(result)
         if touched:
-            self._on_commit(frozenset(touched))
+            self._tell(frozenset(touched))
+
+    def _tell(self, topics: frozenset[str]) -> None:
+        try:
+            self._on_commit(topics)
+        except Exception:  # whoever listens must not end the writing
+            _log.exception("nobody was told of a commit")
 
     def _transact(self, batch: list[_Waiting]) -> tuple[list[Any], set[str]]:
         results: list[Any] = []
@@ -132,6 +149,13 @@ class Writer:
                 except TurnoutError as refusal:
                     results.append(refusal)
         return results, tx.touched
+
+
+def _has_lost_race(error: Exception) -> bool:
+    """Whether another hub's transaction came in between, so that the same work will go through when done again."""
+    if isinstance(error, sa.exc.IntegrityError):
+        return True
+    return isinstance(error, sa.exc.DBAPIError) and getattr(error.orig, "sqlstate", None) in _LOST_RACES
 
 
 def _translate(error: Exception) -> Exception:

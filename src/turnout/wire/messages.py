@@ -133,6 +133,8 @@ class Poll:
     held: List[Attempt]
     jobs: List[int]
     wait: float
+    number: int = 0
+    """grows with each: what an older one says is free, when it arrives behind a newer one, is not free any more"""
 
 
 @dataclass(frozen=True)

@@ -152,11 +152,19 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("value", sa.Text(), nullable=False),
         sa.Column("number", sa.Double(), nullable=True),
+        sa.Column("text", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("run_id", "name", name=op.f("pk_params")),
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_params_name", "params", ["name", "value"], unique=False)
     op.create_index("ix_params_number", "params", ["name", "number"], unique=False)
+    op.create_index(
+        "ix_params_text",
+        "params",
+        ["name", sa.text("substr(text, 1, 200)")],
+        unique=False,
+        sqlite_where=sa.text("text IS NOT NULL"),
+        postgresql_where=sa.text("text IS NOT NULL"),
+    )
     op.create_table(
         "requests",
         sa.Column("principal", sa.Text(), nullable=False),
@@ -166,6 +174,7 @@ def upgrade() -> None:
         sa.Column("created", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("principal", "key", name=op.f("pk_requests")),
     )
+    op.create_index("ix_requests_created", "requests", ["created"], unique=False)
     op.create_table(
         "runs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -267,4 +276,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "name", name=op.f("pk_tags")),
         sqlite_with_rowid=False,
     )
-    op.create_index("ix_tags_name", "tags", ["name", "value"], unique=False)
+    op.create_index("ix_tags_value", "tags", ["name", sa.text("substr(value, 1, 200)")], unique=False)

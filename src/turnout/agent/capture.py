@@ -1,0 +1,52 @@
+"""What a run left behind goes to the hub. These functions block; they run in the shipper's thread."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
+
+from turnout.agent.after import capture_after, open_after
+from turnout.agent.hub import HubLine
+from turnout.agent.rundir import RunDir
+from turnout.agent.streams import Seal, Streams, find_artifacts
+from turnout.wire import manifest
+from turnout.wire.manifest import Entry
+
+NOTHING = {"files": 0, "bytes": 0}
+
+
+class Found(NamedTuple):
+    entries: List[Entry]
+    problems: List[str]
+    seal: Seal
+
+
+def find(directory: RunDir, patterns: Sequence[str], artifacts: Set[str], streams: Streams) -> Found:
+    """Reads and hashes everything that is to be kept. Nothing of the run may be alive."""
+    wanted = sorted(artifacts | find_artifacts(directory))
+    entries, problems = capture_after(directory.work, patterns, wanted)
+    return Found(entries, problems, streams.seal())
+
+
+def upload(work: str, entries: Sequence[Entry], line: HubLine) -> Dict[str, Any]:
+    """On return the hub has all of them and their manifest on its disk. Idempotent.
+
+    Raises what HubLine does, and OSError for a file that is no longer there.
+    """
+    if not entries:
+        return dict(NOTHING)
+    listing = manifest.encode(entries)
+    digest = manifest.digest_of(listing)
+    by_digest = {entry.digest: entry for entry in entries if not entry.link}
+    missing = set(line.missing([*by_digest, digest]))
+
+    def blobs() -> Iterator[Tuple[str, int, BinaryIO]]:
+        for name, entry in by_digest.items():
+            if name in missing:
+                yield name, entry.size, os.fdopen(open_after(work, entry.path), "rb")
+        if digest in missing:
+            yield digest, len(listing), io.BytesIO(listing)
+
+    line.put(blobs())
+    return {"manifest": digest, "files": len(entries), "bytes": sum(entry.size for entry in entries)}

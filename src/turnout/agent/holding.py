@@ -1,0 +1,130 @@
+"""What this agent holds, and what its node has left to give. For the main thread."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import OrderedDict
+from typing import Dict, List, Optional
+
+from turnout.agent.attempt import Attempt, Phase, Ref
+from turnout.wire.messages import JobOrder, NodeFacts, Poll, Welcome
+
+_SHORT_RUN = 0.1  # seconds: while runs are shorter, a few more are kept at hand
+_LONG_RUN = 10.0
+_AHEAD_MOST = 16  # times max-runs
+_JOBS_KEPT = 16  # orders of jobs without attempts, in case more of them come
+_OVER_KEPT = 4096
+_NOBODY = Welcome(node="", lease=0.0, idle=0.0, max_runs=0, fenced=[])
+
+
+def clock() -> float:
+    """The agent's clock for its lease: it goes on while the machine sleeps, where that can be had."""
+    return time.clock_gettime(_CLOCK) if _CLOCK is not None else time.monotonic()
+
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+class Holding:
+    def __init__(self, facts: NodeFacts) -> None:
+        self.facts = facts
+        self.welcome = _NOBODY
+        self.is_leaving = False
+        self.free_gpus = list(facts.gpus)
+        self.forgotten: List[int] = []
+        """jobs whose orders were dropped since this was last emptied"""
+        self.attempts: Dict[Ref, Attempt] = {}
+        self._over: "OrderedDict[Ref, None]" = OrderedDict()
+        self._jobs: Dict[int, JobOrder] = {}
+        self._uses: Dict[int, int] = {}
+        self._unused: "OrderedDict[int, None]" = OrderedDict()
+        self._typical = _LONG_RUN
+        self._polls = itertools.count(1)
+        self._renewed = clock()
+
+    def add(self, attempt: Attempt) -> None:
+        self.attempts[attempt.ref] = attempt
+        job = attempt.grant.job
+        self._uses[job] = self._uses.get(job, 0) + 1
+        self._unused.pop(job, None)
+
+    def drop(self, attempt: Attempt) -> None:
+        """Not held any more, so the next message to the hub does not name it. Idempotent."""
+        if self.attempts.pop(attempt.ref, None) is None:
+            return
+        self._over[attempt.ref] = None
+        if len(self._over) > _OVER_KEPT:
+            self._over.popitem(last=False)
+        self.free(attempt)
+        job = attempt.grant.job
+        self._uses[job] -= 1
+        if not self._uses[job]:
+            del self._uses[job]
+            self._unused[job] = None
+            while len(self._unused) > _JOBS_KEPT:
+                oldest, _ = self._unused.popitem(last=False)
+                self._jobs.pop(oldest, None)
+                self.forgotten.append(oldest)
+
+    def knows(self, ref: Ref) -> bool:
+        """Whether it is held, or was a moment ago: an answer that was long on its way may still speak of it."""
+        return ref in self.attempts or ref in self._over
+
+    def free(self, attempt: Attempt) -> None:
+        """Its GPUs may be given to the next."""
+        self.free_gpus.extend(attempt.gpus)
+        attempt.gpus = []
+
+    def take_gpus(self, attempt: Attempt) -> None:
+        count = attempt.grant.gpus
+        attempt.gpus, self.free_gpus = self.free_gpus[:count], self.free_gpus[count:]
+
+    def claim_gpus(self, attempt: Attempt, gpus: List[str]) -> None:
+        """Those it was given by an earlier agent."""
+        attempt.gpus = gpus
+        self.free_gpus = [gpu for gpu in self.free_gpus if gpu not in gpus]
+
+    def learn(self, job: JobOrder) -> None:
+        self._jobs[job.job] = job
+        if job.job not in self._uses:
+            self._unused[job.job] = None
+
+    def job(self, number: int) -> Optional[JobOrder]:
+        return self._jobs.get(number)
+
+    def renew(self, sent: float) -> None:
+        """A request sent then (by `clock`) was answered: the hub counts our lease from no earlier moment."""
+        self._renewed = max(self._renewed, sent)
+
+    def has_lease(self) -> bool:
+        return clock() - self._renewed < self.welcome.lease
+
+    def saw(self, seconds: float) -> None:
+        """A run took so long."""
+        self._typical += 0.2 * (seconds - self._typical)
+
+    def expect_long_runs(self) -> None:
+        self._typical = _LONG_RUN
+
+    def poll(self) -> Poll:
+        """What we say of ourselves now."""
+        held = self.attempts.values()
+        open_ones = [attempt for attempt in held if attempt.phase < Phase.ENDED]
+        slots = self.welcome.max_runs + self._ahead() - sum(attempt.grant.slots for attempt in open_ones)
+        unstarted_gpus = sum(attempt.grant.gpus for attempt in open_ones if attempt.phase < Phase.STARTED)
+        return Poll(
+            slots=0.0 if self.is_leaving else slots,
+            memory=self.facts.memory - sum(attempt.grant.memory for attempt in open_ones),
+            gpus=len(self.free_gpus) - unstarted_gpus,
+            held=[attempt.ref for attempt in held],
+            jobs=list(self._jobs),
+            wait=self.welcome.lease / 3,
+            number=next(self._polls),
+        )
+
+    def _ahead(self) -> float:
+        """Slots beyond max-runs, so that the next short run is at hand when one ends."""
+        if self._typical >= _SHORT_RUN:
+            return 0.0
+        return self.welcome.max_runs * min(_AHEAD_MOST, _SHORT_RUN / max(self._typical, 1e-4))

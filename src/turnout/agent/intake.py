@@ -1,0 +1,123 @@
+"""What the hub orders: attempts to take, whose directories are then prepared, to end, and to drop."""
+
+from __future__ import annotations
+
+import errno
+import time
+from typing import Any, Dict, Union
+
+from turnout.agent.attempt import Attempt, Phase
+from turnout.agent.cache import BrokenOff, Cache
+from turnout.agent.carrier import Carrier, Mailbox
+from turnout.agent.ender import Ender
+from turnout.agent.holding import Holding
+from turnout.agent.log import say
+from turnout.agent.record import STOP_CAUSES
+from turnout.agent.rundir import RunDirs
+from turnout.agent.stage import DamagedCache, fill, needs_files
+from turnout.wire.http import Unreachable
+from turnout.wire.messages import Grant, JobOrder, Orders, Poll, Stop
+
+_RETRY_SECONDS = 1.0
+_TRIES = 20  # for what may help; a hub that does not answer at all, and a full disk, are waited for
+_PATIENCE = 600.0  # seconds for room on a full disk
+
+Filled = Dict[str, Any]
+
+
+class Intake:
+    """For the main thread. Files are moved by the `porter`, which has the line of `cache` for itself."""
+
+    def __init__(
+        self, holding: Holding, dirs: RunDirs, ender: Ender, mailbox: Mailbox, *, porter: Carrier, cache: Cache
+    ) -> None:
+        self._holding = holding
+        self._dirs = dirs
+        self._ender = ender
+        self._mailbox = mailbox
+        self._porter = porter
+        self._cache = cache
+
+    def take(self, orders: Orders, asked: Poll, sent: float) -> bool:
+        """Does as it is told in answer to a message that was `sent` then and said `asked`; whether anything was new."""
+        holding = self._holding
+        holding.renew(sent)
+        for job in orders.jobs:
+            holding.learn(job)
+        news = [self._ender.fence(ref) for ref in orders.fenced]
+        for ref in asked.held:
+            attempt = holding.attempts.get(ref)
+            if attempt is not None:
+                attempt.confirmed = True
+        news += [self._accept(grant) for grant in orders.grants]
+        news += [self._ender.stop(_known_cause(stop)) for stop in orders.stops]
+        news.append(holding.is_leaving is not orders.exit)
+        holding.is_leaving = orders.exit
+        return any(news)
+
+    def _accept(self, grant: Grant) -> bool:
+        job = self._holding.job(grant.job)
+        if self._holding.knows((grant.run, grant.attempt)) or job is None:
+            return False
+        attempt = Attempt(grant, job.after, self._dirs.of(grant.run, grant.attempt))
+        self._holding.add(attempt)
+        self._stage(attempt, job, 1)
+        return True
+
+    def _stage(self, attempt: Attempt, job: JobOrder, number: int) -> None:
+        """Prepares its directory, for the `number`-th time: here if nothing has to be moved, else in the porter's thread."""
+        if not needs_files(attempt.grant, job):
+            try:
+                outcome: Union[Filled, Exception] = self._fill(attempt, job)
+            except Exception as error:
+                outcome = error
+            self._staged(attempt, job, number, outcome)
+            return
+        attempt.carried = True
+        self._porter.do(lambda: self._fill(attempt, job), lambda outcome: self._staged(attempt, job, number, outcome))
+
+    def _fill(self, attempt: Attempt, job: JobOrder) -> Filled:
+        began = time.monotonic()
+        self._dirs.make(attempt.directory)
+        told = fill(attempt.directory, attempt.grant, job, self._cache, lambda: attempt.phase is Phase.STAGING)
+        attempt.directory.remember(attempt.grant, job.after)
+        told["seconds"] = round(time.monotonic() - began, 4)
+        return told
+
+    def _staged(self, attempt: Attempt, job: JobOrder, number: int, outcome: Union[Filled, Exception]) -> None:
+        if not self._ender.settled(attempt) or attempt.phase is not Phase.STAGING:
+            return
+        if not isinstance(outcome, Exception):
+            attempt.add_fact("staged", outcome)
+            attempt.phase = Phase.READY
+        elif _may_pass(outcome, number, time.monotonic() - attempt.granted):
+            self._mailbox.post_later(_RETRY_SECONDS, lambda: self._stage_again(attempt, job, number + 1))
+        else:
+            self._ender.fail(attempt, f"its directory could not be prepared: {outcome}")
+
+    def _stage_again(self, attempt: Attempt, job: JobOrder, number: int) -> None:
+        if attempt.phase is Phase.STAGING:
+            self._stage(attempt, job, number)
+
+
+def _may_pass(error: Exception, number: int, waited: float) -> bool:
+    if isinstance(error, Unreachable):
+        return True
+    if isinstance(error, (BrokenOff, DamagedCache)):
+        return number < _TRIES
+    if _is_full(error) and waited < _PATIENCE:
+        if number == 1:
+            say(f"no room to prepare a run: {error}; waiting for it")
+        return True
+    return False
+
+
+def _is_full(error: BaseException) -> bool:
+    """Whether this is a full disk, itself or as the reason of what was raised."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return error.__cause__ is not None and _is_full(error.__cause__)
+
+
+def _known_cause(stop: Stop) -> Stop:
+    return stop if stop.cause in STOP_CAUSES else Stop(stop.run, stop.attempt, "cancelled")

@@ -1,0 +1,206 @@
+"""The directory of an attempt: made, known again after a death of the agent, cleared away.
+
+``<node>/runs/<run>.<attempt>``: ``ctl/`` is ours, ``work/`` is the run's and its current directory.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+from collections import deque
+from typing import Any, Deque, Dict, List, NamedTuple, Optional
+
+from turnout.agent.tree import LINUX
+from turnout.wire.messages import Grant
+
+_GRANT = "grant.json"
+_GPUS = "gpus.json"
+_LINK = os.path.join("..", "ctl", "output")
+_BARE = {"output", "output.txt"}
+_SPARES = 64
+_WRITE = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Known(NamedTuple):
+    """What an attempt's directory tells an agent that finds it."""
+
+    grant: Grant
+    after: List[str]
+    gpus: List[str]
+
+
+class RunDir:
+    __slots__ = ("ctl", "path", "track", "work")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.ctl = f"{path}/ctl"
+        self.work = f"{path}/work"
+        self.track = f"{path}/ctl/track"
+
+    @property
+    def output(self) -> str:
+        """Where the command's stdout and stderr go."""
+        return f"{self.ctl}/output"
+
+    @property
+    def kept(self) -> str:
+        """The directory whose files are kept."""
+        return f"{self.work}/output"
+
+    @property
+    def marker(self) -> str:
+        """An entry of the run's environment that no other process on this machine has."""
+        return f"TURNOUT_SPOOL={self.track}"
+
+    def make(self) -> None:
+        """Fresh and private. FileExistsError when it is there."""
+        for directory in (self.path, self.ctl, self.work, self.track):
+            os.mkdir(directory, 0o700)
+
+    def complete(self) -> None:
+        """What every run finds beside its files, unless those are in its place."""
+        try:
+            os.mkdir(self.kept, 0o700)
+        except FileExistsError:
+            pass
+        try:
+            os.symlink(_LINK, f"{self.work}/output.txt")
+        except FileExistsError:
+            pass
+
+    def empty(self) -> None:
+        """Takes out what `complete` put in, for files that may have those names themselves."""
+        os.unlink(f"{self.work}/output.txt")
+        os.rmdir(self.kept)
+
+    def remember(self, grant: Grant, after: List[str]) -> None:
+        """Who this is, for an agent that comes after this one. Written last: the mark of a directory that is ready."""
+        self._note(_GRANT, {"grant": vars(grant), "after": after}, os.O_EXCL)
+
+    def remember_gpus(self, gpus: List[str]) -> None:
+        """Which ones it was given. The last word counts."""
+        self._note(_GPUS, gpus, os.O_TRUNC)
+
+    def recall(self) -> Optional[Known]:
+        """What was remembered; None when nothing (whole) was."""
+        try:
+            known = self._read(_GRANT)
+            gpus = self._read(_GPUS) if os.path.exists(f"{self.ctl}/{_GPUS}") else []
+            return Known(Grant(**known["grant"]), list(known["after"]), list(gpus))
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def is_bare(self) -> bool:
+        """Whether the run left its directory as it found it, when it found no files of its own."""
+        try:
+            return set(os.listdir(self.work)) == _BARE and not os.listdir(self.kept)
+        except OSError:
+            return False
+
+    def remove(self) -> None:
+        """Also what a run made unreadable for itself; what cannot be removed is left."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if os.path.lexists(self.path):
+            _remove_stubborn(self.path)
+
+    def _note(self, name: str, known: object, how: int) -> None:
+        fd = os.open(f"{self.ctl}/{name}", _WRITE | how, 0o600)
+        try:
+            raw = json.dumps(known).encode()
+            if os.write(fd, raw) != len(raw):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f"{self.ctl}/{name}")
+        finally:
+            os.close(fd)
+
+    def _read(self, name: str) -> Any:
+        with open(f"{self.ctl}/{name}", "rb") as file:
+            return json.loads(file.read())
+
+
+class RunDirs:
+    """All of them on this node. Making one takes longer than a short run (file systems spread directories over the
+    disk), so one whose run left nothing behind is stripped and kept for the next.
+
+    Every method may be called from any thread.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.runs = os.path.join(root, "runs")
+        self._spare = os.path.join(root, "spare")
+        self._spares: Deque[str] = deque()
+
+    def prepare(self) -> None:
+        """Call it once, first. What an earlier agent left spare goes."""
+        os.makedirs(self.runs, mode=0o700, exist_ok=True)
+        shutil.rmtree(self._spare, ignore_errors=True)
+        os.makedirs(self._spare, mode=0o700, exist_ok=True)
+
+    def of(self, run: int, attempt: int) -> RunDir:
+        return RunDir(f"{self.runs}/{run}.{attempt}")
+
+    def found(self) -> List[RunDir]:
+        """What lies there, whatever it is."""
+        return [RunDir(f"{self.runs}/{name}") for name in sorted(os.listdir(self.runs))]
+
+    def make(self, directory: RunDir) -> None:
+        """A fresh one with nothing but what `RunDir.complete` puts in; what an earlier try left is removed."""
+        try:
+            spare = self._spares.pop()
+            os.rename(spare, directory.path)
+        except (IndexError, OSError):
+            if os.path.lexists(directory.path):
+                directory.remove()
+            directory.make()
+            directory.complete()
+
+    def put_away(self, directory: RunDir) -> bool:
+        """Keeps a bare one (see `RunDir.is_bare`) for the next attempt. False when it cannot be: then remove it.
+
+        Nothing of its run may be alive. Only Linux lets us know that.
+        """
+        if not LINUX or len(self._spares) >= _SPARES or not _strip(directory):
+            return False
+        spare = f"{self._spare}/{os.path.basename(directory.path)}"
+        try:
+            os.rename(directory.path, spare)
+        except OSError:
+            return False
+        self._spares.append(spare)
+        return True
+
+
+def _strip(directory: RunDir) -> bool:
+    """Takes out what an attempt and its supervisor left in a bare one, down to what `RunDirs.make` gives. False when
+    it cannot be."""
+    try:
+        for path in (directory.path, directory.ctl, directory.track, directory.work, directory.kept):
+            if os.lstat(path).st_mode != stat.S_IFDIR | 0o700:
+                return False
+        if os.readlink(f"{directory.work}/output.txt") != _LINK:
+            return False
+        for folder in (directory.track, directory.ctl):
+            for name in os.listdir(folder):
+                if folder == directory.track or name != "track":
+                    os.unlink(f"{folder}/{name}")
+    except OSError:
+        return False
+    return True
+
+
+def _remove_stubborn(path: str) -> None:
+    try:
+        if os.path.islink(path) or not os.path.isdir(path):
+            os.unlink(path)
+            return
+        os.chmod(path, 0o700)
+        for folder, names, _ in os.walk(path):
+            for name in names:
+                if not os.path.islink(os.path.join(folder, name)):
+                    os.chmod(os.path.join(folder, name), 0o700)
+    except OSError:
+        pass
+    shutil.rmtree(path, ignore_errors=True)

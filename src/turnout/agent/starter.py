@@ -1,0 +1,132 @@
+"""Attempts that are ready get a supervisor; the launcher tells what became of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Dict, Set
+
+from turnout.agent import killing, record, sdk
+from turnout.agent.attempt import Attempt, Phase
+from turnout.agent.draft import TAIL_SECONDS
+from turnout.agent.ender import Ender
+from turnout.agent.holding import Holding
+from turnout.agent.launcher import Ended, Failed, Launcher, LauncherDied, Started
+from turnout.agent.log import say, say_error
+from turnout.agent.starting import job_environment, make_order
+from turnout.wire.messages import JobOrder
+
+_RETURN_SECONDS = 1.0  # a run kept at hand for longer goes back
+_LAUNCHER_SECONDS = 20.0  # a launcher that takes longer to answer is as good as dead
+_LOOK_SECONDS = 2.0
+_EPSILON = 1e-9
+
+
+class Starter:
+    """For the main thread. Every method may raise LauncherDied."""
+
+    def __init__(self, holding: Holding, launcher: Launcher, ender: Ender, sdk_path: str) -> None:
+        self._holding = holding
+        self._launcher = launcher
+        self._ender = ender
+        self._sdk = sdk_path
+        self._has_sdk = False
+        self._asked: Dict[str, Attempt] = {}
+        self._overdue: Dict[str, float] = {}
+        self._defined: Set[int] = set()
+        self._next_look = 0.0
+
+    def start_ready(self) -> None:
+        """Starts what is confirmed and fits, in the order it was granted; gives back what has waited too long."""
+        holding = self._holding
+        waiting = [held for held in holding.attempts.values() if held.phase is Phase.READY and held.confirmed]
+        if not waiting or not holding.has_lease():
+            return
+        self._forget_jobs()
+        free = holding.welcome.max_runs - sum(a.grant.slots for a in holding.attempts.values() if a.uses_slot)
+        now = time.monotonic()
+        for attempt in waiting:
+            if attempt.grant.slots <= free + _EPSILON and attempt.grant.gpus <= len(holding.free_gpus):
+                free -= attempt.grant.slots
+                self._start(attempt)
+            elif now - attempt.granted > _RETURN_SECONDS:
+                self._give_back(attempt)
+
+    def hear(self) -> None:
+        """The launcher has something to say."""
+        for answer in self._launcher.read():
+            attempt = self._asked.get(answer.key)
+            if isinstance(answer, Failed) and attempt is None:
+                say(f"the launcher: {answer.error}")
+            if attempt is None:
+                continue
+            if isinstance(answer, Started):
+                self._started(attempt, answer)
+                continue
+            del self._asked[answer.key]
+            self._overdue.pop(answer.key, None)
+            if isinstance(answer, Ended):
+                self._ender.end(attempt)
+            elif attempt.phase is Phase.STARTED:
+                self._ender.start_again(attempt, answer.error)
+
+    def look(self) -> None:
+        """Every so often: whether the launcher still does its work. LauncherDied when it does not."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK_SECONDS
+        for key, attempt in self._asked.items():
+            is_late = attempt.phase is Phase.STARTED or os.access(f"{attempt.directory.ctl}/{record.EXIT}", os.F_OK)
+            if not is_late:
+                self._overdue.pop(key, None)
+            elif now - self._overdue.setdefault(key, now) > _LAUNCHER_SECONDS:
+                raise LauncherDied(f"launcher {self._launcher.pid} does not answer")
+
+    def _start(self, attempt: Attempt) -> None:
+        try:
+            job = self._holding.job(attempt.grant.job)
+            assert job is not None  # an order is kept while an attempt needs it
+            self._holding.take_gpus(attempt)
+            if attempt.gpus:
+                attempt.directory.remember_gpus(attempt.gpus)
+            self._define(job)
+            order = make_order(attempt, job, has_gpus=bool(self._holding.facts.gpus))
+        except Exception as error:
+            say_error(f"{attempt.key} could not be started")
+            self._ender.fail(attempt, f"it could not be started: {error}")
+            return
+        attempt.phase = Phase.STARTED
+        attempt.began = True
+        attempt.starts += 1
+        self._asked[attempt.key] = attempt
+        self._launcher.start(order)
+
+    def _started(self, attempt: Attempt, answer: Started) -> None:
+        attempt.supervisor = answer.process
+        if attempt.phase is Phase.STARTED:
+            attempt.phase = Phase.RUNNING
+            attempt.look_at = time.monotonic() + TAIL_SECONDS
+            attempt.add_fact("running", {"pid": answer.process.pid})
+            if attempt.stop_cause is not None:
+                killing.ask_to_end(attempt.directory, attempt.supervisor, attempt.stop_cause)
+
+    def _define(self, job: JobOrder) -> None:
+        if not self._has_sdk:
+            sdk.install(self._sdk)
+            self._has_sdk = True
+        if job.job not in self._defined:
+            self._launcher.define(job.job, job_environment(job, node=self._holding.welcome.node, sdk=self._sdk))
+            self._defined.add(job.job)
+
+    def _forget_jobs(self) -> None:
+        while self._holding.forgotten:
+            job = self._holding.forgotten.pop()
+            if job in self._defined:
+                self._defined.discard(job)
+                self._launcher.forget(job)
+
+    def _give_back(self, attempt: Attempt) -> None:
+        attempt.phase = Phase.CAPTURED
+        attempt.add_fact("returned", {})
+        self._holding.expect_long_runs()

@@ -1,0 +1,67 @@
+"""What a run finds when it starts: its command and its environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from functools import lru_cache
+from typing import Dict, List
+
+from turnout.agent.attempt import Attempt
+from turnout.agent.stage import script_path
+from turnout.agent.supervisor import Order
+from turnout.wire.messages import JobOrder
+
+
+def make_order(attempt: Attempt, job: JobOrder, *, has_gpus: bool) -> Order:
+    """What the supervisor is told. `has_gpus`: the node has some, so those the run did not get are hidden from it."""
+    argv = attempt.grant.argv
+    if job.script is not None:
+        argv = [_shell(), script_path(attempt.directory, job), *argv]
+    return Order(
+        key=attempt.key, dir=attempt.directory.path, argv=argv, job=job.job, env=_run_environment(attempt, has_gpus),
+        seconds=job.seconds, grace=job.grace, memory=job.memory,
+    )  # fmt: skip
+
+
+def job_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
+    """What the runs of a job share: the submitter's environment and ours, and the names XT scripts read."""
+    path: List[str] = [sdk, *filter(None, [job.env.get("PYTHONPATH", "")])]
+    return {
+        **job.env,
+        "XT_EXPERIMENT_NAME": job.experiment,
+        "XT_WORKSPACE_NAME": job.workspace,
+        "XT_NODE_ID": node,
+        "XT_JOB_ID": job.name,
+        "XT_CONTROLLER": "1",
+        "XT_USERNAME": job.env.get("USER", ""),
+        "TURNOUT_EXPERIMENT": job.experiment,
+        "TURNOUT_WORKSPACE": job.workspace,
+        "TURNOUT_NODE": node,
+        "TURNOUT_JOB": job.name,
+        "PYTHONPATH": os.pathsep.join(path),
+    }
+
+
+def _run_environment(attempt: Attempt, has_gpus: bool) -> Dict[str, str]:
+    grant, directory = attempt.grant, attempt.directory
+    env = {
+        "TURNOUT_RUN_NAME": grant.name,
+        "TURNOUT_ATTEMPT": str(grant.attempt),
+        "TURNOUT_OUTPUT_DIR": directory.kept,
+        "TURNOUT_PARAMS": json.dumps(grant.params),
+        "TURNOUT_SPOOL": directory.track,
+        "PWD": directory.work,
+        "XT_RUN_NAME": grant.name,
+        "XT_OUTPUT_DIR": directory.kept,
+        "XT_RESUME_NAME": grant.name if grant.attempt > 1 else "",
+    }
+    if has_gpus:
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(attempt.gpus)
+    return env
+
+
+@lru_cache(maxsize=None)
+def _shell() -> str:
+    return shutil.which("bash") or "/bin/sh"

@@ -1,0 +1,110 @@
+"""A run rebuilt from its history: the proof that what is in its row was written down, step by step, in its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from turnout.model.event import EventName
+from turnout.model.state import Reason, RunState
+from turnout.schedule.machine import Cause, Data, Progress, RunRecord, verdict
+
+#: Fields that are not in a run's own events: whose agent has it, and what its children count.
+NOT_IN_EVENTS = frozenset({"agent", "open_children", "failed_children"})
+_LOSSES = frozenset({Reason.NODE_LOST, Reason.INFRA, Reason.PREEMPTED})
+
+
+@dataclass(frozen=True, slots=True)
+class PastEvent:
+    time: float
+    event: EventName
+    data: Data
+
+
+def replay(created: RunRecord, history: Iterable[PastEvent]) -> RunRecord:
+    """What the events make of a run as it was created. Equal to its row, but for `NOT_IN_EVENTS`.
+
+    A parent's cause (`reason`, `exit_code`, `signal`, `message`) is in its events only once it ended.
+    """
+    record = created
+    for past in history:
+        record = replace(_fold(record, past), event_seq=record.event_seq + 1)
+    return record
+
+
+def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
+    data, time = past.data, past.time
+    match past.event:
+        case EventName.QUEUED:
+            return replace(record, state=RunState.QUEUED, queued=time)
+        case EventName.STARTED:
+            return replace(
+                record, state=RunState.STARTING, attempt=_int(data["attempt"]), node=str(data["node"]),
+                progress=Progress.CLAIMED, started=time if record.started is None else record.started,
+                reason=None, cause=None, exit_code=None, signal=None, message="",
+            )  # fmt: skip
+        case EventName.DOWNLOAD_BEFORE:
+            return replace(record, progress=Progress.STAGED)
+        case EventName.RUNNING:
+            return replace(record, progress=Progress.RUNNING, state=RunState.RUNNING)
+        case EventName.ENDED:
+            return _closed(record, data, time) if "state" in data else _ended(record, data)
+        case EventName.CAPTURE_AFTER:
+            assert record.cause is not None
+            state, reason = verdict(record)
+            return replace(record, progress=Progress.CAPTURED, state=state, reason=reason, ended=time)
+        case EventName.NODE_LOST:
+            return replace(
+                record, reason=Reason(str(data["reason"])), cause=Cause.INFRA, exit_code=None, signal=None,
+                message=str(data["message"]),
+            )  # fmt: skip
+        case EventName.REQUEUED:
+            return record if "remaining" in data else _requeued(record, data, time)
+        case EventName.CHILD_CREATED:
+            return replace(record, state=RunState.RUNNING, remaining=record.remaining - 1)
+        case EventName.CANCEL_REQUESTED:
+            return replace(record, cancel=Cause.CANCELLED, remaining=0)
+        case EventName.STOP_REQUESTED:
+            return replace(record, cancel=Cause.STOPPED, remaining=0)
+        case _:
+            return record
+
+
+def _ended(record: RunRecord, data: Data) -> RunRecord:
+    """Its command is over, as its node told it."""
+    return replace(
+        record, progress=Progress.ENDED, state=RunState.FINISHING, cause=Cause(str(data.get("cause", Cause.INFRA))),
+        exit_code=_maybe_int(data.get("exit_code")), signal=_maybe_int(data.get("signal")),
+        message=str(data.get("message", "")),
+    )  # fmt: skip
+
+
+def _closed(record: RunRecord, data: Data, time: float) -> RunRecord:
+    """It ended without a word from a node: lost for good, cancelled while it waited, or with its last child."""
+    reason = data.get("reason")
+    record = replace(
+        record, state=RunState(str(data["state"])), reason=Reason(str(reason)) if reason else None, ended=time
+    )
+    if "children" not in data:
+        return record
+    return replace(
+        record, exit_code=_maybe_int(data["exit_code"]), signal=_maybe_int(data["signal"]), message=str(data["message"])
+    )
+
+
+def _requeued(record: RunRecord, data: Data, time: float) -> RunRecord:
+    queued = replace(record, state=RunState.QUEUED, queued=time, progress=Progress.CLAIMED, node=None, ended=None)
+    if data["reason"] == "returned":
+        return queued
+    if data["reason"] in _LOSSES:
+        return replace(queued, losses_left=record.losses_left - 1)
+    return replace(queued, failures_left=record.failures_left - 1)
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _maybe_int(value: object) -> int | None:
+    return None if value is None else _int(value)

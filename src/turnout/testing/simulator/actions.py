@@ -1,0 +1,278 @@
+"""The engine's decisions on a disk in memory: the model that the real engine is compared with.
+
+The functions follow ``engine.take``, ``engine.report``, ``engine.steer`` and ``engine.submit`` line by line, with dictionaries
+where those have SQL; all that is decided is decided by the same ``schedule`` and ``wire`` code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+
+from turnout.engine.report import Receipt, Telling
+from turnout.engine.steer import Cancelled
+from turnout.engine.submit import Submission
+from turnout.engine.take import Taker
+from turnout.model.event import EventName
+from turnout.model.ids import job_name, run_name
+from turnout.model.spec import JobSpec
+from turnout.model.state import RunState
+from turnout.schedule import machine
+from turnout.schedule.machine import Cause, Ended, Lost, NodeFact, Refusal, Returned, RunRecord
+from turnout.schedule.place import Waiting, choose, slots_of
+from turnout.store.ledger import is_waiting
+from turnout.store.streams import Mark, StreamKey
+from turnout.testing.simulator.memory import Disk, Ledger, Row, Tx
+from turnout.wire import frames
+from turnout.wire.messages import Attempt, Chunk, Fact, Grant
+from turnout.wire.stream import fresh_part
+
+_EARLY = frozenset({"staged", "running"})
+_OUTPUT = "output"
+
+
+def submit(tx: Tx, submission: Submission) -> dict[str, object]:
+    """A job and its runs, once per key."""
+    disk, spec = tx.disk, submission.spec
+    if submission.key in disk.answers:
+        return disk.answers[submission.key]
+    job = len(disk.jobs) + 1
+    disk.jobs[job] = spec
+    numbers = []
+    for _ in spec.runs:
+        number = 1 + sum(1 for row in disk.rows.values() if not row.child)
+        numbers.append(number)
+        planned = spec.repeat if spec.repeat > 1 else 0
+        ledger = Ledger(tx)
+        _insert(tx, ledger, Row(run_name(number), number, 0, job, spec.target), spec, planned=planned)
+        ledger.flush()
+    tx.touched.add(f"queue:{spec.target}")
+    answer: dict[str, object] = {"job": job_name(job), "runs": [run_name(number) for number in numbers]}
+    disk.answers[submission.key] = answer
+    return answer
+
+
+def _insert(
+    tx: Tx, ledger: Ledger, row: Row, spec: JobSpec, *, planned: int = 0, parent: RunRecord | None = None
+) -> RunRecord:
+    disk = tx.disk
+    disk.runs += 1
+    disk.rows[disk.runs] = row
+    record = RunRecord(
+        id=disk.runs, state=RunState.CREATED, priority=spec.priority, failures_left=spec.retry.failures,
+        losses_left=spec.retry.losses, children_planned=planned, remaining=planned,
+        parent=parent.id if parent is not None else None,
+    )  # fmt: skip
+    ledger.add(record)
+    return ledger.apply(machine.enqueue(ledger.note(record.id, EventName.CREATED, {}), tx.now))
+
+
+def take(tx: Tx, taker: Taker) -> list[Grant]:
+    """Gives the agent as many waiting runs as fit; nothing to one that is gone."""
+    disk = tx.disk
+    if taker.agent not in disk.agents:
+        return []
+    placed = choose(_queue(disk, taker.target), taker.room, most=128)
+    ledger = Ledger(tx)
+    ledger.load(item.run for item in placed)
+    grants = []
+    for item in placed:
+        record = _next_run(tx, ledger, item.run)
+        claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
+        grants.append(_grant(disk, claimed, item.slots))
+    ledger.flush()
+    return grants
+
+
+def _queue(disk: Disk, target: str) -> Iterator[Waiting]:
+    rows = disk.rows
+    waiting = [r for r in disk.records.values() if is_waiting(r) and rows[r.id].target == target]
+    for record in sorted(waiting, key=lambda record: (-record.priority, record.id)):
+        yield _waiting(disk, record)
+
+
+def _waiting(disk: Disk, record: RunRecord) -> Waiting:
+    job = disk.rows[record.id].job
+    spec = disk.jobs[job]
+    return Waiting(
+        run=record.id, job=job, cpus=spec.resources.cpus, concurrent=spec.concurrent,
+        copies=record.remaining if record.is_parent else 1,
+    )  # fmt: skip
+
+
+def _next_run(tx: Tx, ledger: Ledger, run: int) -> RunRecord:
+    """The run to claim: the placed one itself, or the next child of a placed parent."""
+    record = ledger.get(run)
+    assert record is not None
+    if not record.is_parent:
+        return record
+    row = tx.disk.rows[run]
+    index = record.children_planned - record.remaining + 1
+    child = Row(run_name(row.number, index), row.number, index, row.job, row.target)
+    ledger.apply(machine.make_child(record, index, child.name))
+    return _insert(tx, ledger, child, tx.disk.jobs[row.job], parent=record)
+
+
+def _grant(disk: Disk, record: RunRecord, slots: float) -> Grant:
+    row = disk.rows[record.id]
+    return Grant(record.id, record.attempt, row.name, row.job, list(disk.jobs[row.job].runs[0].argv), {}, slots, 0, 0)
+
+
+def held_by(tx: Tx, agent: int, max_runs: int) -> tuple[list[Grant], dict[Attempt, str | None]]:
+    """What the store says this agent has, and for each whether its end was asked for."""
+    mine = [record for record in tx.disk.records.values() if record.agent == agent]
+    grants = [_grant(tx.disk, record, slots_of(_waiting(tx.disk, record), max_runs)) for record in mine]
+    return grants, {(record.id, record.attempt): record.cancel for record in mine}
+
+
+def lose(tx: Tx, agent: int, fact: Lost | Returned, *, keep: frozenset[Attempt] = frozenset()) -> list[Attempt]:
+    """Gives up on what an agent holds, but for what it has in hand."""
+    mine = [r for r in tx.disk.records.values() if r.agent == agent and (r.id, r.attempt) not in keep]
+    ledger = Ledger(tx)
+    ledger.load(record.id for record in mine)
+    for record in mine:
+        step = machine.advance(record, record.attempt, fact, tx.now)
+        assert not isinstance(step, Refusal)
+        ledger.apply(step)
+    _finish(tx, ledger)
+    return [(record.id, record.attempt) for record in mine]
+
+
+def cancel(tx: Tx, runs: Iterable[int]) -> list[Cancelled]:
+    """Cancels these runs and the children of parents among them."""
+    wanted = set(runs)
+    wanted |= {r.id for r in tx.disk.records.values() if r.parent in wanted and not r.is_terminal}
+    before = [tx.disk.records[run] for run in sorted(wanted)]
+    ledger = Ledger(tx)
+    ledger.load(wanted)
+    for record in before:
+        step = machine.request_cancel(record, Cause.CANCELLED, "user", tx.now)
+        if not isinstance(step, Refusal):
+            ledger.apply(step)
+    _finish(tx, ledger)
+    return [_cancelled(tx.disk, record) for record in before]
+
+
+def _cancelled(disk: Disk, before: RunRecord) -> Cancelled:
+    record = disk.records[before.id]
+    outcome = "over" if before.is_terminal else "cancelled" if record.is_terminal else "requested"
+    return Cancelled(disk.rows[record.id].name, outcome, record.id, record.attempt, record.agent)
+
+
+def _finish(tx: Tx, ledger: Ledger) -> None:
+    for child in ledger.ended():
+        if child.parent is not None:
+            ledger.load([child.parent])
+            parent = ledger.get(child.parent)
+            assert parent is not None
+            if not parent.is_terminal:
+                ledger.apply(machine.child_ended(parent, child, tx.now))
+    if ledger.has_requeued():
+        tx.touched.add("queue")
+    ledger.flush()
+
+
+def report(tx: Tx, telling: Telling) -> Receipt:
+    """Applies a report. Sending it again changes nothing; a part from a stale attempt is fenced and the rest stands."""
+    work = _Telling(tx, telling)
+    for fact in telling.facts:
+        if fact.kind in _EARLY:
+            work.apply(fact)
+    for chunk, content in telling.chunks:
+        work.take(chunk, bytes(content))
+    for fact in telling.facts:
+        if fact.kind not in _EARLY:
+            work.apply(fact)
+    work.finish()
+    return work.receipt
+
+
+class _Telling:
+    def __init__(self, tx: Tx, telling: Telling) -> None:
+        self.receipt = Receipt()
+        self._tx = tx
+        self._agent = telling.agent
+        self._ledger = Ledger(tx)
+        self._ledger.load([fact.run for fact in telling.facts] + [chunk.run for chunk, _ in telling.chunks])
+
+    def apply(self, fact: Fact) -> None:
+        ref = (fact.run, fact.attempt)
+        record = self._current(ref)
+        if record is None:
+            self.receipt.fenced.add(ref)
+            return
+        if fact.kind == "captured" and not self._is_complete(fact):
+            self.receipt.refused.append(f"{fact.run}.{fact.attempt}/captured")
+            mark = self._tx.disk.marks.get((*ref, _OUTPUT)) or Mark()
+            self.receipt.acks[f"{fact.run}.{fact.attempt}/{_OUTPUT}"] = mark.size  # a node that lost its copy cannot know
+            return
+        step = machine.advance(record, fact.attempt, _parse(fact), self._tx.now)
+        if isinstance(step, Refusal):
+            if step is machine.FENCED:
+                self.receipt.fenced.add(ref)
+            return
+        if not self._ledger.apply(step).on_node:
+            self.receipt.closed.add(ref)
+
+    def take(self, chunk: Chunk, content: bytes) -> None:
+        ref = (chunk.run, chunk.attempt)
+        if self._current(ref) is None:
+            self.receipt.fenced.add(ref)
+            return
+        key = (chunk.run, chunk.attempt, chunk.stream)
+        mark = self._tx.disk.marks.get(key) or Mark()
+        skip = fresh_part(mark.size, chunk.offset, len(content))
+        if skip is not None and skip < len(content):
+            store = self._keep_output if chunk.stream == _OUTPUT else self._keep_records
+            mark = self._tx.disk.marks[key] = store(key, mark, content[skip:])
+        self.receipt.acks[chunk.key] = mark.size
+
+    def _keep_output(self, key: StreamKey, mark: Mark, fresh: bytes) -> Mark:
+        self._tx.disk.output.setdefault((key[0], key[1]), bytearray()).extend(fresh)
+        return Mark(mark.size + len(fresh))
+
+    def _keep_records(self, key: StreamKey, mark: Mark, fresh: bytes) -> Mark:
+        points = self._tx.disk.points.setdefault(key[0], [])
+        known, end, count = bool(points), 0, mark.frames
+        for frame in frames.scan(fresh, first_seq=count):
+            end, count = frame.end, count + 1
+            points.append((key[1], json.loads(frame.payload)["m"]["n"]))
+        if points and not known:
+            self._ledger.note(key[0], EventName.METRICS, {"names": ["n"]})
+        return Mark(mark.size + end, count)
+
+    def finish(self) -> None:
+        _finish(self._tx, self._ledger)
+
+    def _current(self, ref: Attempt) -> RunRecord | None:
+        record = self._ledger.get(ref[0])
+        if record is None or record.agent != self._agent or record.attempt != ref[1] or not record.on_node:
+            return None
+        return record
+
+    def _is_complete(self, fact: Fact) -> bool:
+        ref = (fact.run, fact.attempt)
+        mark = self._tx.disk.marks.get((*ref, _OUTPUT)) or Mark()
+        size, expected = fact.body["output_bytes"], fact.body["output_sha256"]
+        if mark.size != size or not size or expected is None:
+            return bool(mark.size == size)
+        return bool(hashlib.sha256(self._tx.disk.output[ref]).hexdigest() == expected)
+
+
+def _parse(fact: Fact) -> NodeFact:
+    body = fact.body
+    match fact.kind:
+        case "staged":
+            return machine.Staged(body)
+        case "running":
+            return machine.Running(body)
+        case "ended":
+            return Ended(
+                cause=Cause(body["cause"]), exit_code=body.get("exit_code"), signal=body.get("signal"),
+                message=body.get("message", ""), data=body,
+            )  # fmt: skip
+        case "captured":
+            return machine.Captured(body)
+        case _:
+            return machine.Returned()

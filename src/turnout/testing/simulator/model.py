@@ -1,0 +1,276 @@
+"""The model of the engine: ``engine.dispatch`` and ``engine.fleet`` over `actions` on a disk in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from turnout.engine.fleet import Target
+from turnout.engine.report import Receipt, Telling
+from turnout.engine.sessions import Session
+from turnout.engine.steer import Cancelled
+from turnout.engine.submit import Submission
+from turnout.engine.take import Taker
+from turnout.plugin.provider import Failure, Launch
+from turnout.schedule.machine import Cause, Lost, Returned
+from turnout.store.agents import Agent, AgentState
+from turnout.store.ledger import is_waiting
+from turnout.testing.simulator import actions
+from turnout.testing.simulator.hub import Hub, Watched, Writer
+from turnout.testing.simulator.link import Refused
+from turnout.testing.simulator.memory import Disk, Tx
+from turnout.testing.simulator.world import LEASE
+from turnout.wire.messages import Attempt, Grant, Hello, JobOrder, Orders, Poll, Stop, Welcome
+
+A = TypeVar("A")
+B = TypeVar("B")
+IDLE = 1.5
+MAX_RUNS = 3
+NODE = "yard"
+
+
+class ModelEngine:
+    """One life of a hub. All that outlives it is `disk`."""
+
+    def __init__(self, hub: Hub, disk: Disk, targets: Mapping[str, Target], watched: Watched) -> None:
+        self._hub = hub
+        self._disk = disk
+        self._watched = watched
+        self._sessions = hub.sessions
+        self._targets = {name: Target(name, target.provider, MAX_RUNS) for name, target in targets.items()}
+        self._writer = Writer(hub, self._transact)
+        self._known: dict[int, Agent] = {}
+
+    def _transact(self, works: list[Callable[[Tx], Any]]) -> tuple[list[Any], set[str]]:
+        tx = Tx(self._disk, self._hub.world.clock.time())
+        results: list[Any] = []
+        for work in works:
+            try:
+                results.append(work(tx))
+            except Refused as refusal:
+                results.append(refusal)
+            self._watched.look(self._disk.records.values())
+        return results, tx.touched
+
+    # --- the conversation with agents ---------------------------------------------------------------------------------
+
+    def agent_of(self, token: str) -> Agent | None:
+        found = (agent for agent, known in self._disk.tokens.items() if known == token)
+        return self._disk.agents.get(next(found, 0))
+
+    def welcome(self, agent: Agent, hello: Hello) -> Future[Welcome]:
+        held = frozenset(hello.held)
+
+        def work(tx: Tx) -> tuple[list[Grant], dict[Attempt, str | None]]:
+            if agent.id not in tx.disk.agents:
+                raise Refused(401, "this agent was given up")
+            if tx.disk.boots.setdefault(agent.id, hello.facts.boot_id) != hello.facts.boot_id:
+                # What its machine does not remember may have been executed before it went down.
+                tx.disk.boots[agent.id] = hello.facts.boot_id
+                actions.lose(tx, agent.id, Lost(message="its machine was restarted"), keep=held)
+            return actions.held_by(tx, agent.id, MAX_RUNS)
+
+        def answer(result: tuple[list[Grant], dict[Attempt, str | None]]) -> Welcome:
+            grants, current = result
+            session = self._new_session(agent, grants, current)
+            for attempt in held:
+                session.unconfirmed.pop(attempt, None)
+            fenced = [attempt for attempt in hello.held if attempt not in current]
+            return Welcome(agent.node, LEASE, IDLE, MAX_RUNS, fenced)
+
+        return _then(self._writer.submit(work), answer)
+
+    def hear(self, session: Session, poll: Poll) -> list[Attempt]:
+        self._sessions.renew(session.agent, self._hub.monotonic())
+        session.hear(poll)
+        return [attempt for attempt in poll.held if attempt not in session.held]
+
+    def take(self, session: Session) -> Future[list[Grant]] | None:
+        room = session.room()
+        if session.taking or session.leaving or room.slots <= 0 or self._newest(session) is not session:
+            return None
+        session.taking = True
+        taker = Taker(agent=session.agent, target=session.target, node=session.node, room=room)
+
+        def done(future: Future[list[Grant]]) -> None:
+            session.taking = False
+            if future.exception() is None:
+                self._newest(session).grant(future.result())
+
+        future = self._writer.submit(lambda tx: actions.take(tx, taker))
+        future.add_done_callback(done)
+        return future
+
+    def report(self, session: Session, telling: Telling) -> Future[Receipt]:
+        def answer(receipt: Receipt) -> Receipt:
+            self._newest(session).release(receipt.closed | receipt.fenced)
+            return receipt
+
+        return _then(self._writer.submit(lambda tx: actions.report(tx, telling)), answer)
+
+    def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders:
+        receipt = receipt or Receipt()
+        grants = list(session.unconfirmed.values())
+        jobs = sorted({grant.job for grant in grants} - session.jobs_known)
+        return Orders(
+            grants=grants, jobs=[_job_order(job) for job in jobs], stops=list(session.stops.values()),
+            fenced=[*fenced, *(attempt for attempt in receipt.fenced if attempt not in fenced)],
+            refused=receipt.refused, acks=receipt.acks, exit=session.leaving,
+        )  # fmt: skip
+
+    def _newest(self, session: Session) -> Session:
+        """What the agent of this session has now: it may have begun anew while an answer to it was under way."""
+        return self._sessions.get(session.agent) or session
+
+    # --- people -------------------------------------------------------------------------------------------------------
+
+    def submit(self, submission: Submission) -> Future[dict[str, object]]:
+        return self._writer.submit(lambda tx: actions.submit(tx, submission))
+
+    def runs_of(self, names: list[str]) -> list[int]:
+        return [run for run, row in self._disk.rows.items() if row.name in names]
+
+    def cancel(self, runs: list[int]) -> Future[list[Cancelled]]:
+        def answer(cancelled: list[Cancelled]) -> list[Cancelled]:
+            for item in cancelled:
+                session = self._sessions.get(item.agent) if item.agent is not None else None
+                if session is not None:
+                    session.stops[item.run, item.attempt] = Stop(item.run, item.attempt, Cause.CANCELLED)
+            return cancelled
+
+        return _then(self._writer.submit(lambda tx: actions.cancel(tx, runs)), answer)
+
+    # --- the fleet ----------------------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        for agent in list(self._disk.agents.values()):
+            handle = agent.handle or self._targets[agent.target].provider.find(agent.launch_token)
+            if handle is None:
+                self._give_up(agent, "it was never started")
+                continue
+            self._known[agent.id] = agent if agent.handle else self._set_handle(agent, handle)
+            grants, current = self._writer.write(lambda tx, a=agent: actions.held_by(tx, a.id, MAX_RUNS))  # type: ignore[misc]
+            self._new_session(agent, grants, current)
+
+    def tend(self, now: float) -> None:
+        for agent_id in self._sessions.lost(now):
+            if agent_id in self._known:
+                self._give_up(self._known[agent_id], "no sign of life")
+        for target in self._targets.values():
+            self._observe(target, now)
+        self._start_needed(now)
+
+    def _observe(self, target: Target, now: float) -> None:
+        mine = {agent.handle or "": agent for agent in self._known.values() if agent.target == target.name}
+        try:
+            seen = target.provider.observe(list(mine)) if mine else {}
+        except Failure:
+            return
+        for handle, agent in mine.items():
+            session = self._sessions.get(agent.id)
+            if handle in seen:
+                if session is not None and session.heard:
+                    target.heard()
+            elif session is None or not session.held:
+                self._forget(agent)
+            elif now >= target.not_before:
+                self._hub.world.sometimes("agent started again")
+                self._launch(target, agent, now)
+
+    def _start_needed(self, now: float) -> None:
+        rows = self._disk.rows
+        waiting = {rows[record.id].target for record in self._disk.records.values() if is_waiting(record)}
+        for name, target in self._targets.items():
+            if name in waiting and now >= target.not_before and all(a.target != name for a in self._known.values()):
+                self._start(target, now)
+
+    def _start(self, target: Target, now: float) -> None:
+        def intent(tx: Tx) -> Agent:
+            number = tx.disk.agents_ever = tx.disk.agents_ever + 1
+            agent = Agent(
+                id=number, target=target.name, node=NODE, directory=str(number), handle=None,
+                launch_token=f"launch{number}", state=AgentState.LAUNCHING, created=tx.now,
+            )  # fmt: skip
+            tx.disk.agents[number] = agent
+            return agent
+
+        agent = self._writer.write(intent)
+        self._sessions.open(Session(agent.id, target.name, agent.node, 1), now)
+        self._launch(target, agent, now)
+
+    def _launch(self, target: Target, agent: Agent, now: float) -> None:
+        """Starts the agent's process with a fresh token; the old one opens nothing any more."""
+        token = self._writer.write(lambda tx: _new_token(tx, agent.id))
+        order = {"token": token, "directory": agent.directory}
+        launch = Launch(agent.launch_token, agent.node, agent.directory, (), json.dumps(order).encode())
+        (answer,) = target.provider.submit([launch])
+        if isinstance(answer, Failure):
+            target.tried(now, answer.message)
+            session = self._sessions.get(agent.id)
+            if session is None or not session.held:
+                self._forget(agent)
+            return
+        target.tried(now)
+        self._known[agent.id] = self._set_handle(agent, answer)
+
+    def _set_handle(self, agent: Agent, handle: str) -> Agent:
+        def work(tx: Tx) -> Agent:
+            known = tx.disk.agents[agent.id] = replace(agent, handle=handle)
+            return known
+
+        return self._writer.write(work)
+
+    def _give_up(self, agent: Agent, why: str) -> None:
+        """The agent is lost: its runs go back to the queue or end."""
+        self._drop(agent, why, Lost(message=why))
+
+    def _forget(self, agent: Agent) -> None:
+        """It left with nothing in hand: a grant that was being made for it at that moment reached nobody."""
+        self._drop(agent, "it left", Returned())
+
+    def _drop(self, agent: Agent, why: str, fact: Lost | Returned) -> None:
+        def work(tx: Tx) -> list[Attempt]:
+            del tx.disk.agents[agent.id]  # its token is worth nothing from now on
+            return actions.lose(tx, agent.id, fact)
+
+        lost = self._writer.write(work)
+        self._hub.world.note("hub", "gives up agent", agent.id, why, lost)
+        self._hub.world.sometimes(f"agent given up: {why}{', with runs' if lost else ''}")
+        self._sessions.drop(agent.id)
+        self._known.pop(agent.id, None)
+
+    def _new_session(self, agent: Agent, grants: list[Grant], current: dict[Attempt, str | None]) -> Session:
+        session = Session(agent.id, agent.target, agent.node, MAX_RUNS)
+        session.grant(grants)
+        session.stops = {attempt: Stop(*attempt, cause) for attempt, cause in current.items() if cause is not None}
+        return self._sessions.open(session, self._hub.monotonic())
+
+
+def _new_token(tx: Tx, agent: int) -> str:
+    tx.disk.launches += 1
+    token = tx.disk.tokens[agent] = f"token{tx.disk.launches}"
+    return token
+
+
+def _job_order(job: int) -> JobOrder:
+    return JobOrder(job, f"job{job}", "", "", "", None, None, None, [], {}, None, 0.0, None)
+
+
+def _then(future: Future[A], answer: Callable[[A], B]) -> Future[B]:
+    chained: Future[B] = Future()
+
+    def done(first: Future[A]) -> None:
+        error = first.exception()
+        if error is not None:
+            chained.set_exception(error)
+            return
+        try:
+            chained.set_result(answer(first.result()))
+        except Exception as problem:
+            chained.set_exception(problem)
+
+    future.add_done_callback(done)
+    return chained

@@ -1,0 +1,111 @@
+"""Users: they submit until they are answered, cancel when they like, and remember what they were told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from turnout.engine.steer import Cancelled
+from turnout.engine.submit import Submission
+from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec
+from turnout.testing.simulator.hub import Hub
+from turnout.testing.simulator.link import Line, Weather
+from turnout.testing.simulator.world import LEASE, Process, World
+
+#: Fates of a job's attempts, in turn; the last one stands for all further ones.
+_FATES = ("ok", "ok", "ok", "fail ok", "fail", "signal", "timeout", "oom fail ok", "spawn_failed")
+_RETRIES = (
+    Retry(), Retry(failures=0, losses=0), Retry(failures=2), Retry(failures=1, losses=1), Retry(failures=0, losses=1),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Asked:
+    """One submission: `answers` are all the answers that came, `repeated` whether it was sent more than once."""
+
+    key: str
+    spec: JobSpec
+    answers: list[dict[str, object]] = field(default_factory=list)
+    sent: int = 0
+    patient: bool = True
+
+
+class Person(Process):
+    """Submits jobs to `targets` and cancels some of what it got."""
+
+    def __init__(self, world: World, hub: Hub, weather: Weather, targets: list[str]) -> None:
+        super().__init__(world, "person")
+        self._hub = hub
+        self._line = Line(world, weather, self, hub.receive)
+        self._targets = targets
+        self.asked: list[Asked] = []
+        self.cancelled: dict[str, str] = {}
+        """what the last answer to a cancel said of each run"""
+        self.begin()
+
+    def plan(self, jobs: int, until: float) -> None:
+        for number in range(jobs):
+            asked = Asked(f"key{number}", self._choose(number))
+            self.asked.append(asked)
+            asked.patient = self.world.rng.random() < 0.9
+            self.after(self.world.rng.uniform(0.0, until), partial(self._submit, asked))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it still wants an answer."""
+        return any(asked.patient and not asked.answers for asked in self.asked)
+
+    def _choose(self, number: int) -> JobSpec:
+        rng = self.world.rng
+        repeat = rng.choice((1, 1, 2, 4))
+        fates = rng.choice(_FATES)
+        runs = 1 if repeat > 1 else rng.choice((1, 1, 2))
+        return JobSpec(
+            kind=CommandKind.COMMAND, display=(fates,), runs=(RunSpec(argv=tuple(fates.split())),) * runs, repeat=repeat,
+            target=rng.choice(self._targets), retry=rng.choice(_RETRIES), priority=rng.choice((0, 0, 0, 5)),
+            concurrent=rng.choice((None, None, None, 1, 4)), resources=Resources(cpus=rng.choice((None, None, 1, 2))),
+        )  # fmt: skip
+
+    def _submit(self, asked: Asked) -> None:
+        asked.sent += 1
+        if asked.sent > 1:
+            self.world.sometimes("submission repeated")
+        submission = Submission(spec=asked.spec, principal="person", key=asked.key, body=asked.key.encode())
+        self._line.ask(
+            partial(self._hub.on_submit, submission), timeout=LEASE,
+            on_answer=partial(self._submitted, asked), on_trouble=partial(self._not_submitted, asked),
+        )  # fmt: skip
+
+    def _submitted(self, asked: Asked, answer: object) -> None:
+        assert isinstance(answer, dict)
+        asked.answers.append(answer)
+        self.world.note("person", "got", answer)
+        names = [str(name) for name in answer["runs"]]
+        if self.world.rng.random() < 0.25:
+            if asked.spec.repeat > 1 and self.world.rng.random() < 0.5:
+                names = [f"{names[0]}.{self.world.rng.randint(1, asked.spec.repeat)}"]
+            self.after(self.world.rng.choice((0.0, 0.3, 1.0, 3.0)), partial(self._cancel, names))
+        if self.world.rng.random() < 0.1:  # an answer that did not satisfy: the same again
+            self._submit(asked)
+
+    def _not_submitted(self, asked: Asked, error: Exception) -> None:
+        if asked.patient and not asked.answers:
+            self.after(0.2, partial(self._submit, asked))
+
+    def _cancel(self, names: list[str]) -> None:
+        self._line.ask(
+            partial(self._hub.on_cancel, names), timeout=LEASE,
+            on_answer=self._were_cancelled, on_trouble=lambda error: self._cancel_again(names),
+        )  # fmt: skip
+
+    def _were_cancelled(self, done: object) -> None:
+        assert isinstance(done, list)
+        for item in done:
+            assert isinstance(item, Cancelled)
+            self.world.note("person", "cancelled", item.name, item.outcome)
+            self.world.sometimes("cancel: " + item.outcome)
+            self.cancelled[item.name] = item.outcome
+
+    def _cancel_again(self, names: list[str]) -> None:
+        self.world.sometimes("cancel repeated")
+        self.after(0.2, partial(self._cancel, names))

@@ -1,0 +1,186 @@
+"""The real engine (dispatch, fleet, and all SQL below them) in the place of its model, on a database in memory."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import sqlalchemy as sa
+
+from turnout.engine import dispatch as dispatch_module
+from turnout.engine.dispatch import Dispatch
+from turnout.engine.fleet import Fleet, Target
+from turnout.engine.report import Receipt, Telling
+from turnout.engine.sessions import Session
+from turnout.engine.steer import Cancelled
+from turnout.engine.submit import Submission, submit
+from turnout.errors import TurnoutError
+from turnout.model.event import EventName
+from turnout.model.ids import parse_job_name, run_name
+from turnout.schedule.machine import RunRecord
+from turnout.schedule.replay import PastEvent
+from turnout.store import schema
+from turnout.store.agents import Agent, find_by_token
+from turnout.store.ledger import RECORD_COLUMNS, to_record
+from turnout.store.metrics import Series
+from turnout.store.store import Store
+from turnout.store.streams import Mark
+from turnout.store.writer import Tx
+from turnout.testing.simulator.command import Truth
+from turnout.testing.simulator.hub import Hub, Watched, Writer
+from turnout.testing.simulator.link import Refused
+from turnout.testing.simulator.memory import Disk, Row
+from turnout.testing.simulator.model import IDLE, MAX_RUNS, NODE
+from turnout.testing.simulator.people import Asked
+from turnout.wire.messages import Attempt, Grant, Hello, Orders, Poll, Welcome
+
+
+class Database:
+    """What is committed; it outlives the hub."""
+
+    def __init__(self) -> None:
+        self.engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+        schema.metadata.create_all(self.engine)
+
+    def records(self, connection: sa.Connection) -> list[RunRecord]:
+        return [to_record(row) for row in connection.execute(sa.select(*RECORD_COLUMNS).order_by(schema.runs.c.id))]
+
+    def export(self, asked: list[Asked], truths: dict[Attempt, Truth]) -> Disk:
+        """All of it in the form of the model's disk."""
+        disk = Disk()
+        with self.engine.connect() as connection:
+            disk.records = {record.id: record for record in self.records(connection)}
+            for row in connection.execute(sa.select(schema.runs)):
+                name = run_name(row.number, row.child or None)
+                disk.rows[row.id] = Row(name, row.number, row.child, row.job_id, row.target)
+            for row in connection.execute(sa.select(schema.events).order_by(schema.events.c.seq)):
+                past = PastEvent(row.time, EventName(row.event), json.loads(row.data))
+                disk.events.setdefault(row.run_id, []).append(past)
+            for row in connection.execute(sa.select(schema.requests)):
+                disk.answers[row.key] = json.loads(row.answer)
+            for row in connection.execute(sa.select(schema.streams)):
+                disk.marks[row.run_id, row.attempt, row.stream] = Mark(row.size, row.frames)
+            for row in connection.execute(sa.select(schema.output).order_by(schema.output.c.start)):
+                disk.output.setdefault((row.run_id, row.attempt), bytearray()).extend(row.content)
+            stored = _points(connection)
+        specs = {one.key: one.spec for one in asked}
+        for key, answer in disk.answers.items():
+            disk.jobs[parse_job_name(str(answer["job"])) or 0] = specs[key]
+        disk.points = _attribute(disk, truths, stored)
+        return disk
+
+
+def _points(connection: sa.Connection) -> dict[int, Counter[int]]:
+    """Of each run the numbers it logged, and how often each is there."""
+    found: dict[int, Counter[int]] = {}
+    for row in connection.execute(sa.select(schema.metric_chunks)):
+        found.setdefault(row.run_id, Counter()).update(int(value) for value in Series.unpack(row.points).values)
+    return found
+
+
+def _attribute(
+    disk: Disk, truths: dict[Attempt, Truth], stored: dict[int, Counter[int]]
+) -> dict[int, list[tuple[int, int]]]:
+    """The points with their attempts, which the store does not keep: by how much was taken of each spool."""
+    points: dict[int, list[tuple[int, int]]] = {}
+    for (run, attempt, stream), mark in disk.marks.items():
+        if stream != "output":
+            records = truths[run, attempt].records
+            first = sum(records[name] for name in records if name < stream)
+            points.setdefault(run, []).extend((attempt, number) for number in range(first, first + mark.frames))
+    for run, counted in stored.items():
+        if counted != Counter(number for _, number in points.get(run, ())):
+            points.setdefault(run, []).extend((0, number) for number in counted.elements())
+            raise AssertionError(f"run {run} has the points {counted}, but was sent {points[run]}")
+    return points
+
+
+class RealEngine:
+    """One life of a hub on `database`."""
+
+    def __init__(self, hub: Hub, database: Database, targets: Mapping[str, Target], watched: Watched) -> None:
+        self._hub = hub
+        self._database = database
+        self._watched = watched
+        self._writer = Writer(hub, self._transact)
+        store: Any = _Store(self._writer, database)
+        self.dispatch = Dispatch(store, hub.sessions, max_runs=lambda _target, _cpus: MAX_RUNS, agent_idle=IDLE)
+        self._fleet = Fleet(
+            store, hub.sessions, self.dispatch, {name: Target(name, t.provider, MAX_RUNS) for name, t in targets.items()},
+            Path("nodes"), "", NODE, lambda agent: None,
+        )  # fmt: skip
+
+    def _transact(self, works: list[Callable[[Tx], Any]]) -> tuple[list[Any], set[str]]:
+        results: list[Any] = []
+        with self._database.engine.begin() as connection:
+            tx = Tx(connection, self._hub.world.clock.time())
+            for work in works:
+                try:
+                    results.append(work(tx))
+                except TurnoutError as refusal:
+                    results.append(Refused(refusal.status, refusal.message))
+                self._watched.look(self._database.records(connection))
+        return results, tx.touched
+
+    def recover(self) -> None:
+        self._fleet.recover()
+
+    def tend(self, now: float) -> None:
+        self._fleet.tend(now)
+
+    def agent_of(self, token: str) -> Agent | None:
+        with self._database.engine.connect() as connection:
+            return find_by_token(connection, token)
+
+    def welcome(self, agent: Agent, hello: Hello) -> Future[Welcome]:
+        return self.dispatch.welcome(agent, hello)
+
+    def hear(self, session: Session, poll: Poll) -> list[Attempt]:
+        return self.dispatch.hear(session, poll)
+
+    def take(self, session: Session) -> Future[list[Grant]] | None:
+        return self.dispatch.take(session)
+
+    def report(self, session: Session, telling: Telling) -> Future[Receipt]:
+        return self.dispatch.report(session, telling)
+
+    def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders:
+        return self.dispatch.orders(session, fenced, receipt)
+
+    def submit(self, submission: Submission) -> Future[dict[str, object]]:
+        return self._writer.submit(lambda tx: submit(tx, submission))
+
+    def cancel(self, runs: list[int]) -> Future[list[Cancelled]]:
+        return self.dispatch.cancel(runs, by="user")
+
+    def runs_of(self, names: list[str]) -> list[int]:
+        with self._database.engine.connect() as connection:
+            rows = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.number, schema.runs.c.child))
+            return [row.id for row in rows if run_name(row.number, row.child or None) in names]
+
+
+class _Store:
+    """`turnout.store.store.Store`, with the simulation's writer."""
+
+    def __init__(self, writer: Writer, database: Database) -> None:
+        self.submit = writer.submit
+        self.write = writer.write
+        self._database = database
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        with self._database.engine.connect() as connection:
+            yield connection
+
+
+@contextmanager
+def clock_of(hub: Hub) -> Iterator[None]:
+    """While this lasts, the engine reads the hub's simulated clock."""
+    with mock.patch.object(dispatch_module, "time", mock.Mock(monotonic=hub.monotonic)):
+        yield

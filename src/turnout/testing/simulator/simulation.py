@@ -1,0 +1,117 @@
+"""One simulation, from its seed to its verdict."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from turnout.engine.fleet import Target
+from turnout.schedule.machine import RunRecord
+from turnout.testing.simulator.agent import Agent, Machine, Routes
+from turnout.testing.simulator.checks import check_change, check_end
+from turnout.testing.simulator.command import Truth
+from turnout.testing.simulator.faults import Faults
+from turnout.testing.simulator.hub import Engine, Hub, Watched
+from turnout.testing.simulator.link import Line, Weather
+from turnout.testing.simulator.memory import Disk
+from turnout.testing.simulator.model import MAX_RUNS, ModelEngine
+from turnout.testing.simulator.people import Person
+from turnout.testing.simulator.real import Database, RealEngine, clock_of
+from turnout.testing.simulator.world import LEASE, World
+from turnout.testing.simulator.yard import Yard
+from turnout.wire.messages import Attempt, Grant
+
+_FAULTS_SECONDS = 12.0
+_PATIENCE = 40 * LEASE
+_MOST_EVENTS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`problem` is None when all held. `seen` names what happened, `story` tells it line by line."""
+
+    seed: int
+    problem: BaseException | None
+    seen: frozenset[str]
+    seconds: float
+    steps: int
+    story: str
+
+
+class Simulation:
+    """Made whole by its seed; `run` once. `real`: with the real engine on SQLite instead of its model. `spared`: kinds of faults
+    that do not happen."""
+
+    def __init__(self, seed: int, *, real: bool = False, spared: frozenset[str] = frozenset()) -> None:
+        self.world = world = World(seed)
+        self.weather = Weather()
+        self.truths: dict[Attempt, Truth] = {}
+        self.disk = Disk()
+        self.database = Database() if real else None
+        self.watched = Watched(self._changed)
+        self.hub = Hub(world, self._engine)
+        names = ["left", "right"][: world.rng.choice((1, 2, 2))]
+        self.yards = {name: Yard(self._machine(name), self._agent) for name in names}
+        self.person = Person(world, self.hub, self.weather, names)
+        self.faults = Faults(world, self.hub, list(self.yards.values()), self.weather, _FAULTS_SECONDS, spared)
+
+    def run(self) -> Outcome:
+        world, steps = self.world, 0
+        problem: BaseException | None = None
+        try:
+            with clock_of(self.hub) if self.database is not None else nullcontext():
+                steps = self._play()
+            if self.database is not None:
+                self.disk = self.database.export(self.person.asked, self.truths)
+            check_end(self.disk, self.person, self.truths)
+        except Exception as error:
+            problem = error
+        return Outcome(world.seed, problem, frozenset(world.seen), world.now, steps, world.story())
+
+    def _play(self) -> int:
+        world, steps = self.world, 0
+        self.hub.start()
+        self.person.plan(world.rng.randint(1, 7), world.rng.choice((0.1, 2.0, 8.0)))
+        self.faults.begin()
+        while not self._is_over():
+            steps += 1
+            if steps > _MOST_EVENTS or world.now > _FAULTS_SECONDS + _PATIENCE or not world.clock.step():
+                break
+            if world.problems:
+                raise world.problems[0]
+        return steps
+
+    def _is_over(self) -> bool:
+        if self.world.faulty or self.person.is_waiting:
+            return False
+        return all(record.is_terminal for record in self.watched.known.values())
+
+    def _changed(self, old: RunRecord | None, new: RunRecord) -> None:
+        self.world.note("store", new.state, new.id, new.attempt)
+        check_change(self.world, old, new)
+
+    def _machine(self, name: str) -> Machine:
+        machine = Machine(self.world, name, _fate)
+        machine.truth = self.truths
+        return machine
+
+    def _agent(self, machine: Machine, token: str, directory: str) -> Agent:
+        routes = Routes(self.hub.on_hello, self.hub.on_poll, self.hub.on_report)
+        return Agent(
+            machine, lambda agent: Line(self.world, self.weather, agent, self.hub.receive), routes, token, directory
+        )
+
+    def _engine(self, hub: Hub) -> Engine:
+        targets = {name: Target(name, yard, MAX_RUNS) for name, yard in self.yards.items()}
+        if self.database is not None:
+            return RealEngine(hub, self.database, targets, self.watched)
+        return ModelEngine(hub, self.disk, targets, self.watched)
+
+
+def _fate(grant: Grant) -> str:
+    return grant.argv[min(grant.attempt, len(grant.argv)) - 1]
+
+
+def simulate(seed: int, *, real: bool = False, spared: frozenset[str] = frozenset()) -> Outcome:
+    """Plays the simulation of that seed to its end."""
+    return Simulation(seed, real=real, spared=spared).run()

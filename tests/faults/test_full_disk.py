@@ -1,0 +1,91 @@
+"""The disk of TURNOUT_HOME is full: what cannot be done is refused with its reason, and all goes on once there is room."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.faults.scene import Scene
+from tests.harness import end_processes_of, wait_until
+
+_SIZE = 24 << 20
+
+
+@pytest.fixture
+def small_disk(turnout_home: Path) -> Iterator[Path]:
+    """TURNOUT_HOME is a file system of its own, of 24 MB."""
+    turnout_home.mkdir(mode=0o700)
+    options = f"size={_SIZE},mode=0700,uid={os.getuid()}"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(turnout_home)]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode != 0:
+        if os.environ.get("CI"):
+            pytest.fail(f"a small file system cannot be mounted: {done.stderr}")
+        pytest.skip("mounting a small file system needs root")
+    try:
+        yield turnout_home
+    finally:
+        end_processes_of(turnout_home)
+        subprocess.run(["umount", "-l", str(turnout_home)], check=True)
+
+
+def _fill(path: Path) -> None:
+    """Until not one more byte goes on that disk."""
+    with open(path, "ab", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"\0" * (1 << 20))
+    with open(path, "ab", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"\0")
+
+
+@pytest.mark.timeout(90)
+def test_a_full_disk_is_named_and_all_goes_on_once_there_is_room(small_disk: Path, scene: Scene) -> None:
+    waiter = scene.script(
+        "waiter.sh", 'echo begun; touch "$1/up"; while [ ! -e "$1/go" ]; do sleep 0.05; done; echo "over"; mkdir -p output; echo x > output/f\n'
+    )
+    running = scene.submit("bash", waiter, str(scene.side))
+    wait_until(lambda: (scene.side / "up").exists() and scene.output(running) == b"begun\n")
+    before = {run["name"] for run in scene.client.runs(limit=1000)}
+    filler = small_disk / "filler"
+    _fill(filler)
+
+    refused = scene.cli("run", "-d", "--no-snapshot", "--env", f"LARGE={'x' * 100_000}", "true", check=False)
+    assert refused.returncode != 0
+    assert "disk" in refused.stderr + refused.stdout, refused
+    assert "Traceback" not in refused.stderr
+    assert {run["name"] for run in scene.client.runs(limit=1000)} == before, "nothing was half done"
+    assert scene.show(running)["state"] == "running"
+
+    filler.unlink()
+    after = scene.submit("echo", "hi")
+    assert scene.wait_for(after)["state"] == "completed"
+    scene.allow("go")
+    view = scene.wait_for(running)
+    assert (view["state"], view["attempts"]) == ("completed", 1)
+    assert scene.output(running) == b"begun\nover\n"
+
+
+@pytest.mark.timeout(90)
+def test_what_ends_on_a_full_disk_is_told_later(small_disk: Path, scene: Scene) -> None:
+    """The run itself needs no disk. Its supervisor cannot write how it ended until there is room, and then does."""
+    waiter = scene.script("waiter.sh", 'touch "$1/up"; while [ ! -e "$1/go" ]; do sleep 0.05; done; touch "$1/ran"; exit 5\n')
+    run = scene.submit("bash", waiter, str(scene.side))
+    queued = scene.submit("--priority", "-1", "--cpus", "2", "echo", "next")
+    wait_until(lambda: (scene.side / "up").exists())
+    scene.wait_for(run, "running")
+    filler = small_disk / "filler"
+    _fill(filler)
+    scene.allow("go")
+    wait_until(lambda: (scene.side / "ran").exists())
+    agent = scene.agent()
+    filler.unlink()
+    view = scene.wait_for(run)
+    assert (view["state"], view["reason"], view["exit_code"], view["attempts"]) == ("failed", "exit_code", 5, 1)
+    assert scene.wait_for(queued)["state"] == "completed"
+    assert scene.agent() == agent, "the agent lived through it"
