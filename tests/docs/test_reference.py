@@ -1,0 +1,21 @@
+"""Reference pages say what the program says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from turnout.query import COLUMNS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_of_commands_is_up_to_date() -> None:
+    checked = subprocess.run([sys.executable, ROOT / "scripts" / "make-reference", "--check"], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_every_column_is_on_the_page_of_filters() -> None:
+    page = (ROOT / "docs" / "reference" / "filters.md").read_text()
+    assert [name for name in COLUMNS if f"`{name}`" not in page] == []
