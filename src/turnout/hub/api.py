@@ -110,7 +110,8 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         check(spec)
         if spec.target not in hub.targets():
             raise NotFound(f"no target {spec.target!r}", hint=f"known targets: {', '.join(sorted(hub.targets()))}")
-        if spec.before is not None and await run_in_threadpool(blobs.missing, [spec.before]):
+        absent = await run_in_threadpool(blobs.missing, [spec.before] if spec.before is not None else [])
+        if absent:
             raise InvalidInput("the snapshot is not here yet", hint="upload its files first")
         submission = Submission(spec=spec, principal="user", key=idempotency_key, body=await request.body())
         return await asyncio.wrap_future(store.submit(lambda tx: submit(tx, submission)))
@@ -163,7 +164,10 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         def look(connection: Connection) -> dict[str, Any]:
             return reads.show_runs(connection, [run], children=True)[0]
 
-        return await _until([f"run:{run}"], seconds, lambda: reading(look), lambda view: view["state"] in TERMINAL)
+        def is_over(view: dict[str, Any]) -> bool:
+            return view["state"] in TERMINAL
+
+        return await _until([f"run:{run}"], seconds, lambda: reading(look), is_over)
 
     @router.get("/runs/{name}/events")
     async def events(name: str) -> list[dict[str, Any]]:
@@ -257,8 +261,8 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         return await _until(["jobs"], seconds, lambda: reading(look), is_over)
 
     async def _until(
-        topics: list[str], seconds: float, look: Callable[[], Any], is_enough: Callable[[Any], bool]
-    ) -> Any:
+        topics: list[str], seconds: float, look: Callable[[], Awaitable[T]], is_enough: Callable[[T], bool]
+    ) -> T:
         """Looks until it is enough or time is over: when told of news, but never for more than a tenth of the time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 
@@ -145,9 +145,11 @@ class Hub:
         for app, hosts, is_wire, sock in bound:
             gate = Gate(app, hosts=hosts, user_token=token, find_agent=self._tokens.find, only_wire=is_wire)
             watched = gate if is_wire else self._count_clients(gate)
+            # Everybody on this machine can reach a port: there, the parser that bounds headers. The fast one does not.
+            parser: Literal["h11", "auto"] = "h11" if sock.family == socket.AF_INET else "auto"
             settings = uvicorn.Config(
                 watched, log_config=None, access_log=False, lifespan="off", ws="none", timeout_keep_alive=75,
-                server_header=False, date_header=False, proxy_headers=False,
+                server_header=False, date_header=False, proxy_headers=False, http=parser,
             )  # fmt: skip
             servers.append((_Server(settings), sock))
         return servers

@@ -90,7 +90,8 @@ class WireRoutes:
         await self._check_facts(telling)
         reporting, taking = self._dispatch.report(session, telling), self._dispatch.take(session)  # one commit for both
         receipt = await asyncio.wrap_future(reporting)
-        if taking is not None and await asyncio.wrap_future(taking):
+        granted = await asyncio.wrap_future(taking) if taking is not None else []
+        if granted:
             return _json(self._dispatch.orders(session, fenced, receipt))
         return _json(await self._orders(session, fenced, receipt))
 

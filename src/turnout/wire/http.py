@@ -8,6 +8,7 @@ import socket
 from typing import BinaryIO, Dict, Iterable, Mapping, Optional, Tuple, Union
 
 Body = Union[bytes, Iterable[bytes], None]
+_DEAD = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
 
 class Unreachable(OSError):
@@ -44,8 +45,11 @@ class Answer:
 
 
 class Connection:
-    """Keeps one connection open. Not for use by two threads. Retries nothing, except on a kept connection that turned out dead
-    before a byte was answered, and then only for requests marked `again` (those the hub may get twice)."""
+    """Keeps one connection open. Not for use by two threads.
+
+    Retries nothing, except on a kept connection that turned out dead before a byte was answered, and then only requests
+    marked `again` (those the hub may get twice).
+    """
 
     def __init__(self, address: str, token: str, *, timeout: float = 60.0) -> None:
         """`address` is a socket path, or ``host:port`` behind ``tcp:``."""
@@ -70,7 +74,7 @@ class Connection:
             return self._once(method, path, body, headers, timeout)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            stale = not fresh and isinstance(error, (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError))
+            stale = not fresh and isinstance(error, _DEAD)
             if not (stale and again and (body is None or isinstance(body, bytes))):
                 raise Unreachable(f"{self._address}: {str(error) or type(error).__name__}") from error
         try:

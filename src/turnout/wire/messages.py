@@ -12,7 +12,8 @@ Report     Orders              what happened, with the bytes of output and spool
 =========  ==================  ===============================================================================
 
 Grants are repeated in every answer until the agent names them in `held`; an agent starts a run only when a request that
-named it there was answered and did not fence it: that is the first renewal of its lease. Every message may arrive twice.
+named it there was answered and did not fence it: that is the first renewal of its lease. Every message may
+arrive twice.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class JobOrder:
 
 @dataclass(frozen=True)
 class Grant:
-    """One attempt of one run for this agent. `slots` is its share of the node's max-runs, `memory` and `gpus` what it asks for."""
+    """One attempt of one run for this agent. `slots` is its share of max-runs, `memory` and `gpus` what it asks for."""
 
     run: int
     attempt: int
@@ -124,7 +125,7 @@ class Orders:
 
 @dataclass(frozen=True)
 class Poll:
-    """What the agent has free (`slots`, which may include a few beyond max-runs to have the next runs at hand, `memory`,
+    """What the agent has free (`slots`, perhaps with a few beyond max-runs to have the next runs at hand, `memory`,
     `gpus`), what it holds, which jobs' JobOrder it has, and how many seconds to wait for news."""
 
     slots: float
@@ -142,7 +143,7 @@ class Fact:
     """Something that happened to an attempt. `kind`: staged | running | ended | captured | returned.
 
     staged: {files, bytes, cached}; running: {pid}; ended: {exit_code, signal, cause, message, seconds, ...};
-    captured: {manifest, files, bytes, output_bytes, output_sha256, error?}; returned: {} (a grant given back unstarted).
+    captured: {manifest, files, bytes, output_bytes, output_sha256, error?}; returned: {} (given back, never started).
     """
 
     run: int

@@ -1,7 +1,8 @@
 """How a growing byte stream crosses an unreliable link exactly once.
 
-The sender knows how much the hub has on disk and sends what lies behind; the receiver takes a piece only where it continues
-what it has. Pieces may be lost, repeated, cut and reordered; the receiver's copy is always a prefix of the sender's.
+The sender knows how much the hub has on disk and sends what lies behind; the receiver takes a piece only where it
+continues what it has. Pieces may be lost, repeated, cut and reordered; the receiver's copy is always a prefix of the
+sender's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ def fresh_part(have: int, offset: int, size: int) -> Optional[int]:
 
 
 class Outgoing:
-    """The sender's side of one stream. `acked` only grows; `next_piece` offers from there until told that it arrived."""
+    """The sender's side of one stream. `acked` only grows; `piece` offers what lies behind what was sent."""
 
     __slots__ = ("acked", "sent")
 
@@ -29,7 +30,7 @@ class Outgoing:
         self.sent = acked
 
     def piece(self, available: int, most: int) -> "tuple[int, int]":
-        """The next (offset, size) to send of a stream that is `available` bytes long; size 0 when there is nothing new."""
+        """The next (offset, size) to send of a stream that is `available` bytes long; size 0: nothing is new."""
         size = max(0, min(available - self.sent, most))
         return self.sent, size
 
