@@ -55,6 +55,7 @@ def _draw(client: Client, metrics: list[str], runs: list[dict[str, Any]], output
     axes = [figure.add_subplot(len(metrics), 1, row + 1) for row in range(len(metrics))]
     colours = colormaps["viridis"]
     drawn: list[str] = []
+    names = _varying(runs)
     for index, run in enumerate(runs):
         found = client.metrics(run["name"], metrics)
         for axis, metric in zip(axes, metrics, strict=True):
@@ -62,7 +63,7 @@ def _draw(client: Client, metrics: list[str], runs: list[dict[str, Any]], output
             if points:
                 colour = colours(index / max(1, len(runs) - 1) * 0.9)
                 steps, values = [point["step"] for point in points], [point["value"] for point in points]
-                axis.plot(steps, values, color=colour, marker="o" if len(points) == 1 else None, label=_label(run))
+                axis.plot(steps, values, color=colour, marker="o" if len(points) == 1 else None, label=_label(run, names))
                 drawn.append(run["name"])
     for axis, metric in zip(axes, metrics, strict=True):
         axis.set_xlabel("step")
@@ -75,6 +76,12 @@ def _draw(client: Client, metrics: list[str], runs: list[dict[str, Any]], output
     return sorted(set(drawn))
 
 
-def _label(run: dict[str, Any]) -> str:
-    params = ", ".join(f"{name}={render.shown(value)}" for name, value in list(run["params"].items())[:3])
-    return f"{run['name']} ({params})" if params else str(run["name"])
+def _varying(runs: list[dict[str, Any]]) -> list[str]:
+    """The parameters that tell the runs apart."""
+    names = sorted({name for run in runs for name in run["params"]})
+    return [name for name in names if len({repr(run["params"].get(name)) for run in runs}) > 1]
+
+
+def _label(run: dict[str, Any], names: list[str]) -> str:
+    params = ", ".join(f"{name}={render.shown(run['params'].get(name))}" for name in names[:3])
+    return str(run["name"]) + (f" ({params})" if params else "")
