@@ -12,8 +12,9 @@ from pathlib import Path
 PROGRAMS = ("launch", "hub", "snapshot", "log")
 _PAGE = """# Benchmarks
 
-What `make bench` printed. All contenders run in one go on the same machine, taking turns; ratios are what to look at, for absolute
-figures differ from machine to machine. *limit* and *floor* are what turnout must keep; a *goal* is what it is after.
+What `make bench` printed. All contenders run in one go on the same machine, taking turns; ratios are what to look at,
+for absolute figures differ from machine to machine. *limit* and *floor* are what turnout must keep; a *goal* is what
+it is after.
 
 Machine: {cpus} processors, {system}, Python {python}.
 
@@ -22,7 +23,7 @@ Machine: {cpus} processors, {system}, Python {python}.
 
 | line | what it measures |
 |---|---|
-| launch | 2,000 runs of `true` on this machine, each with its directory, events, output and exit record, committed to disk |
+| launch | 2,000 runs of `true` on this machine, each with its directory, events, output and exit record, on disk |
 | submit | one job of 10,000 distinct runs until it is acknowledged, which means written and synced |
 | latency | whole commands, from the shell's start of the process to its end |
 | list runs | the hub's answer for 50 runs out of a million |

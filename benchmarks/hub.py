@@ -34,6 +34,7 @@ def submit() -> list[Line]:
 
 def latency() -> list[Line]:
     with fresh_home():
+
         def run() -> None:
             subprocess.run([*TURNOUT, "run", "--wait", "true"], check=True, capture_output=True)
 
@@ -85,7 +86,7 @@ def listing(count: int = 1_000_000) -> list[Line]:
             path = f"/api/runs?limit=50&{query}"
             connection.request("GET", path).read()
             taken = median(lambda path=path: connection.request("GET", path).read(), 5)  # type: ignore[misc]
-            lines.append(Line(f"list runs, 1,000,000 in store: {name}", taken * 1000, "ms", "limit 50 ms", held(taken, 0.05)))
+            lines.append(Line(f"list 50 of 1,000,000: {name}", taken * 1000, "ms", "limit 50 ms", held(taken, 0.05)))
         return lines
 
 
@@ -144,35 +145,35 @@ def ingest() -> list[Line]:
         stored = sum(len(series) for series in client.metrics(view["name"]).values())
         assert stored == POINTS, stored
         rate = POINTS / taken
-        return [Line("log: points a second into the hub, end to end", rate, "points/s", "at least 100,000", held(rate, 100_000, least=True))]
+        verdict = held(rate, 100_000, least=True)
+        return [Line("log: into the hub, end to end", rate, "points/s", "at least 100,000", verdict)]
 
 
 def memory() -> list[Line]:
+    """Runs that sleep: many at once on one node, then ten thousand in the queue."""
+    runs = 50
     with fresh_home():
         client = Client()
         warm(client)
-        hub = client.hub()
-        idle = pss(hub["pid"])
-        client.submit(job([("sleep", "600")] * MANY, concurrent=1))
-        queued = pss(hub["pid"])
-        client.cancel(everything=True)
-        runs = 50
-        before = pss(hub["pid"])
+        hub = client.hub()["pid"]
+        idle = pss(hub)
         client.submit(job([("sleep", "600")] * runs, concurrent=runs))
         _until(lambda: len(client.runs(["state = running"], limit=1000)) >= runs)
-        per_run = (pss(hub["pid"]) - before) / runs
+        per_run = (pss(hub) - idle) / runs
         agent = client.hub()["agents"][0]["pid"]
-        supervisors = _supervisors(agent)
-        each = sorted(pss(pid) for pid in supervisors)[len(supervisors) // 2]
+        supervisors = sorted(pss(pid) for pid in _supervisors(agent))
         agent_size = pss(agent)
-        client.cancel(everything=True)
+        client.submit(job([("sleep", "600")] * MANY, concurrent=1))
+        queued = pss(hub)
     mb = 1 << 20
+    typical, largest = supervisors[len(supervisors) // 2] / mb, supervisors[-1] / mb
     return [
         Line("memory: hub, idle", idle / mb, "MB"),
         Line("memory: hub with 10,000 queued runs", queued / mb, "MB", "limit 150 MB", held(queued / mb, 150)),
         Line("memory: hub, per running run", per_run / 1024, "kB", "limit 50 kB", held(per_run / 1024, 50)),
         Line("memory: agent", agent_size / mb, "MB", "limit 40 MB", held(agent_size / mb, 40)),
-        Line("memory: supervisor (PSS)", each / mb, "MB", "limit 2 MB", held(each / mb, 2)),
+        Line("memory: supervisor (PSS), typical", typical, "MB", "limit 2 MB", held(typical, 2)),
+        Line("memory: supervisor (PSS), largest", largest, "MB"),
     ]
 
 
