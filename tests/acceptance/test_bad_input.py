@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.harness import Cli, end_processes_of, processes_of, user_environment, wait_until
 from turnout.client import Client, connect
-from turnout.errors import HubUnreachable
+from turnout.errors import HubUnreachable, InvalidInput
 from turnout.home import Home, file_system
 
 pytestmark = pytest.mark.xdist_group("bad input")
@@ -38,6 +39,11 @@ def refuses(cli: Cli, *args: str, code: int, **options: object) -> str:
     assert done.stderr.startswith("turnout: ") and "\n  " in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr
+
+
+def jobs_of(cli: Cli) -> int:
+    with closing(sqlite3.connect(f"file:{cli.home}/turnout.db?mode=ro", uri=True)) as database:
+        return int(database.execute("SELECT count(*) FROM jobs").fetchone()[0])
 
 
 class TestCommands:
@@ -110,6 +116,16 @@ class TestCommands:
         said = refuses(user, *args, code=code)
         assert what in said.splitlines()[0] and next_step in said
         assert not list(project.iterdir())
+
+    @pytest.mark.parametrize(
+        "wishes",
+        [{"name": "a\0b"}, {"workspace": "\0"}, {"env": {"A": "\0"}}, {"tags": {"t": "\0"}}, {"command": ["ls", "\0"]}],
+        ids=ascii,
+    )  # fmt: skip
+    def test_a_nul_byte_which_only_a_program_can_give(self, user: Cli, tmp_path: Path, wishes: dict[str, Any]) -> None:
+        with pytest.raises(InvalidInput) as refused:
+            Client(user.home, start=False).submit_command(**{"command": ["true"], "cwd": tmp_path, **wishes})
+        assert refused.value.message and refused.value.hint
 
     def test_after_all_that_there_is_still_one_run(self, user: Cli) -> None:
         assert [run["name"] for run in user.json("list", "runs")] == ["run1"]
@@ -203,10 +219,10 @@ class TestSnapshots:
         (project / "turnout.yaml").write_text("code: {max-file-size: 1000}\n")
         (project / "sub").mkdir()
         make(project / "sub" / "odd")
-        before = user.json("list", "jobs")
+        before = jobs_of(user)
         said = refuses(user, "run", "-d", "true", code=USAGE)
         assert "sub/odd: " in said and reason in said and next_step in said
-        assert user.json("list", "jobs") == before
+        assert jobs_of(user) == before
         (project / ".turnoutignore").write_text("odd\n")
         assert sorted(user.json("run", "--dry-run", "true")["files"]) == [".turnoutignore", "turnout.yaml"]
 

@@ -95,7 +95,6 @@ class TestShow:
         assert (view["state"], view["reason"], view["exit_code"]) == ("failed", "exit_code", 7)
         assert view["command"] == ["sh", "-c", "echo oops; exit 7"] and view["tags"] == {"kind": "bad"}
 
-    @pytest.mark.xfail(strict=True, reason="store/reads shows the arguments of a script alone, not the script")
     def test_the_command_as_it_was_submitted(self, user: Cli, project: Path) -> None:
         (project / "train.py").write_text("")
         (project / "train.sh").write_text("")
@@ -131,6 +130,13 @@ class TestWhy:
         told = user("why", second).stdout
         assert "is queued" in told and "waits for a free slot" in told
         user("cancel", "run", first["runs"][0], second)
+
+    @pytest.mark.xfail(strict=True, reason="schedule/explain: a run that asks for more than any node has just waits")
+    def test_it_says_when_no_node_could_ever_hold_it(self, user: Cli, history: dict[str, str]) -> None:
+        job = user.json("run", "-d", "--cpus", "100000", "true")
+        told = user("why", job["runs"][0]).stdout
+        user("cancel", "job", job["job"])
+        assert "100000" in told
 
 
 class TestList:
@@ -189,7 +195,6 @@ class TestList:
             [history["high"], "0.3", "0.300"],
         ]
 
-    @pytest.mark.xfail(strict=True, reason="query/columns does not know `command`, which `list runs` shows by itself")
     def test_the_command_is_a_column(self, user: Cli, history: dict[str, str]) -> None:
         assert "exit 7" in user("list", "runs", "--columns", "name,command").stdout
 
@@ -197,10 +202,6 @@ class TestList:
         (job,) = [view for view in user.json("list", "jobs") if view["name"] == history["job"]]
         assert (job["experiment"], job["runs"], job["state"]) == ("grid", 3, "completed")
         assert re.search(rf"^{history['job']} +completed +3/3", user("list", "jobs").stdout, re.M)
-
-    def test_nothing_to_list(self, cli: Cli) -> None:
-        assert cli.json("list", "runs") == [] == cli.json("list", "jobs")
-        assert "turnout run COMMAND" in cli("list", "runs").stdout
 
 
 class TestStatus:
@@ -214,8 +215,10 @@ class TestStatus:
         assert user("status", history["job"]).stdout == f"{history['job']}  completed  3 completed\n"
         assert user.json("status", history["job"])["counts"] == {"completed": 3}
 
-    def test_nothing_is_going_on(self, cli: Cli) -> None:
+    def test_nothing_was_ever_going_on(self, cli: Cli) -> None:
         assert "nothing is running" in cli("status").stdout and cli.json("status") == []
+        assert cli.json("list", "runs") == [] == cli.json("list", "jobs")
+        assert "turnout run COMMAND" in cli("list", "runs").stdout
 
 
 class TestOutput:
@@ -356,10 +359,7 @@ class TestTheHub:
         assert cli.json("show", name)["attempts"] == 1
 
     def test_it_stops_by_itself_when_there_is_nothing_to_do(self, cli: Cli) -> None:
-        pid = cli.json("hub", "start")["pid"]
-        cli("hub", "stop")
         started = json.loads(cli("hub", "start", "--json", env={"TURNOUT_IDLE": "0.5"}).stdout)["pid"]
-        assert started != pid
         wait_until(lambda: started not in processes_of(cli.home), 15)
 
     def test_doctor(self, cli: Cli) -> None:

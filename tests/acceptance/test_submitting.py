@@ -258,8 +258,10 @@ class TestOptions:
         assert at_once(user, job["runs"]) == 1
 
     def test_priority_goes_first(self, user: Cli, project: Path) -> None:
-        user("run", "-d", "--target", "one", "sleep", "0.6")
+        done = user.home.parent / "done"
+        user("run", "-d", "--target", "one", "sh", "-c", f"while [ ! -e {done} ]; do sleep 0.05; done")
         low, high = (user.json("run", "-d", "--target", "one", "--priority", p, "true")["runs"][0] for p in ("-1", "7"))
+        done.touch()
         views = [finished(user, name) for name in (low, high)]
         assert views[1]["started"] < views[0]["started"]
 

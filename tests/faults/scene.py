@@ -1,4 +1,4 @@
-"""A user's turnout with all its processes in reach: to be killed, stopped and woken, and to be asked what became of the runs."""
+"""A user's turnout with all its processes in reach: to be killed, stopped and woken, and asked what became of runs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def children_of(pid: int) -> list[int]:
+    """The children that its main thread made."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:
@@ -94,11 +99,11 @@ class Scene:
 
     def hub(self) -> int:
         """The pid of the hub; one is started if there is none."""
-        return int(self.cli.json("hub", "status")["pid"] or 0) or self.start_hub()
+        return int(self.client.hub()["pid"])
 
     def start_hub(self) -> int:
         self.cli("hub", "start")
-        return int(self.cli.json("hub", "status")["pid"])
+        return self.hub()
 
     def kill_hub(self) -> None:
         kill(self.hub())

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.faults.scene import Scene, is_alive, kill
+from tests.faults.scene import Scene, children_of, is_alive, kill
 from tests.harness import wait_until
 
 PRINTER = """\
@@ -72,9 +72,9 @@ def test_a_killed_launcher_costs_nothing(scene: Scene) -> None:
     parent = scene.submit("--runs", "3", "--concurrent", "6", "bash", printer, str(scene.side))  # leaves room for more
     wait_until(lambda: len(scene.lines("begun")) == 3)
     agent = scene.agent()
-    (launcher,) = _children(agent)
+    (launcher,) = children_of(agent)
     kill(launcher)
-    wait_until(lambda: _children(agent) not in ([], [launcher]), what="the agent has another launcher")
+    wait_until(lambda: children_of(agent) not in ([], [launcher]), what="the agent has another launcher")
     after = scene.submit("echo", "hi")
     assert scene.wait_for(after)["state"] == "completed", "new runs start"
     scene.allow("finish")
@@ -83,16 +83,13 @@ def test_a_killed_launcher_costs_nothing(scene: Scene) -> None:
     assert scene.agent() == agent and len(scene.lines("begun")) == 3
 
 
-def _children(pid: int) -> list[int]:
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(child) for child in file.read().split()]
-
-
 @pytest.mark.timeout(120)
 def test_many_short_runs_while_the_agent_is_killed_ten_times(scene: Scene) -> None:
     """At least once, and once only unless another attempt is shown; committed exactly once."""
     chance = random.Random(7)
-    script = scene.script("short.sh", 'echo "$TURNOUT_RUN_NAME $TURNOUT_ATTEMPT" >> "$1/ran"; echo "out"; sleep 0.0$2\n')
+    script = scene.script(
+        "short.sh", 'echo "$TURNOUT_RUN_NAME $TURNOUT_ATTEMPT" >> "$1/ran"; echo "out"; sleep 0.0$2\n'
+    )
     parent = scene.submit("--runs", "200", "bash", script, str(scene.side), "5")
     for number in range(10):
         ran = number * 18 + chance.randrange(18)
@@ -102,10 +99,10 @@ def test_many_short_runs_while_the_agent_is_killed_ten_times(scene: Scene) -> No
 
     children = scene.children(parent)
     assert [child["state"] for child in children] == ["completed"] * 200
-    ran = scene.lines("ran")
-    assert len(ran) == len(set(ran)), "no attempt ran twice"
+    lines = scene.lines("ran")
+    assert len(lines) == len(set(lines)), "no attempt ran twice"
     for child in children:
-        times = sum(line.split()[0] == child["name"] for line in ran)
+        times = sum(line.split()[0] == child["name"] for line in lines)
         assert 1 <= times <= child["attempts"], child
         assert scene.output(child["name"]) == b"out\n"
         assert scene.events(child["name"]).count("capture_after") >= 1
@@ -166,7 +163,7 @@ def test_a_lost_node_fails_a_run_that_may_run_once_only(scene: Scene) -> None:
 
 
 def test_what_comes_after_an_idle_agent_died_goes_to_the_next(scene: Scene) -> None:
-    """Its last long poll still waits at the hub, for ten seconds with a lease of thirty. Nothing must be given to it."""
+    """Its last long poll still waits at the hub, for ten seconds with a lease of thirty. It must get nothing."""
     scene.cli("hub", "start", env={"TURNOUT_LEASE": "30"})
     assert scene.wait_for(scene.submit("true"))["state"] == "completed"
     kill(scene.agent())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import threading
 import time
 
 import pytest
 
-from tests.faults.scene import OVER, Scene, is_alive
+from tests.faults.scene import OVER, Scene, is_alive, kill
 from tests.harness import wait_until
 from turnout.client import Client
 from turnout.errors import NotFound
@@ -49,7 +50,8 @@ if os.fork() == 0:
 if os.fork() == 0:
     os.setsid()
     run_away()
-subprocess.Popen(["env", "-i", "setsid", "bash", "-c", "trap '' TERM; echo $$ >> $0/pids; while :; do sleep 1; done", sys.argv[1]])
+deaf = "trap '' TERM; echo $$ >> $0/pids; while :; do sleep 1; done"
+subprocess.Popen(["env", "-i", "setsid", "bash", "-c", deaf, sys.argv[1]])
 note()
 print("ready", flush=True)
 while True:
@@ -58,7 +60,9 @@ while True:
 
 
 def _start_stubborn(scene: Scene, *options: str) -> str:
-    run = scene.submit(*options, "--grace", str(GRACE), "python3", scene.script("stubborn.py", STUBBORN), str(scene.side))
+    run = scene.submit(
+        *options, "--grace", str(GRACE), "python3", scene.script("stubborn.py", STUBBORN), str(scene.side)
+    )
     wait_until(lambda: len(scene.pids()) == 4 and scene.output(run) == b"ready\n", what="all of them are there")
     return run
 
@@ -90,7 +94,9 @@ def test_the_time_limit_empties_the_whole_tree_in_time(scene: Scene) -> None:
 @pytest.mark.timeout(90)
 def test_cancelled_at_any_moment_a_run_ends_once(scene: Scene) -> None:
     """Queued, starting, running, finishing or over: twenty runs are cancelled at random moments, each of them twice."""
-    script = scene.script("brief.sh", 'echo "$TURNOUT_RUN_NAME" >> "$1/ran"; sleep 0.$2; echo "$TURNOUT_RUN_NAME" >> "$1/done"\n')
+    script = scene.script(
+        "brief.sh", 'echo "$TURNOUT_RUN_NAME" >> "$1/ran"; sleep 0.$2; echo "$TURNOUT_RUN_NAME" >> "$1/done"\n'
+    )
     parents = [scene.submit("--runs", "5", "bash", script, str(scene.side), str(digit)) for digit in (0, 1, 2, 3)]
     names = [f"{parent}.{index}" for parent in parents for index in range(1, 6)]
 
@@ -135,7 +141,7 @@ def _exists(client: Client, name: str) -> bool:
 def test_cancel_and_finish_at_the_same_moment(scene: Scene) -> None:
     """Whoever is first, the run has one end, and what it was stays."""
     script = scene.script("gate.sh", 'touch "$1/up$2"; while [ ! -e "$1/go$2" ]; do :; done\n')
-    for number in range(8):
+    for number in range(6):
         run = scene.submit("bash", script, str(scene.side), str(number))
         wait_until(lambda: (scene.side / f"up{number}").exists())  # noqa: B023
         threads = [
@@ -149,7 +155,7 @@ def test_cancel_and_finish_at_the_same_moment(scene: Scene) -> None:
         view = scene.wait_for(run)
         assert view["state"] in {"completed", "cancelled"}
         assert scene.events(run).count("ended") == 1
-        scene.cli("cancel", "run", run)
+        scene.client.cancel([run])
         assert scene.show(run)["state"] == view["state"]
 
 
@@ -178,10 +184,10 @@ CAUSES = {
 def test_the_true_cause_is_recorded(scene: Scene) -> None:
     runs = {cause: scene.submit(*arguments) for cause, (arguments, *_) in CAUSES.items()}
     for cause, run in runs.items():
-        _, state, reason, exit_code, signal = CAUSES[cause]
+        _, state, reason, exit_code, killed_by = CAUSES[cause]
         view = scene.wait_for(run)
         assert (view["state"], view["reason"]) == (state, reason), (cause, view)
-        assert (view["exit_code"], view["signal"]) == (exit_code, signal), (cause, view)
+        assert (view["exit_code"], view["signal"]) == (exit_code, killed_by), (cause, view)
         assert view["attempts"] == 1, "a failure of its own is not tried again unless asked for"
         assert view["state"] in OVER
 
@@ -194,3 +200,14 @@ def test_a_command_killed_by_a_stranger(scene: Scene) -> None:
     os.kill(int(pid), 9)
     view = scene.wait_for(run)
     assert (view["state"], view["reason"], view["signal"]) == ("failed", "signal", 9)
+
+
+def test_a_supervisor_that_does_not_end_its_run_is_ended_with_it(scene: Scene) -> None:
+    run = scene.submit("--grace", "0.2", "sleep", "1000")
+    scene.wait_for(run, "running")
+    (supervisor,) = wait_until(scene.supervisors)
+    kill(supervisor, signal.SIGSTOP)
+    scene.client.cancel([run])
+    view = scene.wait_for(run)
+    assert (view["state"], view["reason"]) == ("cancelled", "user")
+    assert not is_alive(supervisor) and not scene.processes_of(run)

@@ -1,4 +1,4 @@
-"""The disk of TURNOUT_HOME is full: what cannot be done is refused with its reason, and all goes on once there is room."""
+"""The disk of TURNOUT_HOME is full: what cannot be done is refused with its reason; all goes on once there is room."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def _fill(path: Path) -> None:
 @pytest.mark.timeout(90)
 def test_a_full_disk_is_named_and_all_goes_on_once_there_is_room(small_disk: Path, scene: Scene) -> None:
     waiter = scene.script(
-        "waiter.sh", 'echo begun; touch "$1/up"; while [ ! -e "$1/go" ]; do sleep 0.05; done; echo "over"; mkdir -p output; echo x > output/f\n'
+        "waiter.sh",
+        'echo begun; touch "$1/up"\nwhile [ ! -e "$1/go" ]; do sleep 0.05; done\necho over; echo x > output/file\n',
     )
     running = scene.submit("bash", waiter, str(scene.side))
     wait_until(lambda: (scene.side / "up").exists() and scene.output(running) == b"begun\n")
@@ -74,7 +75,9 @@ def test_a_full_disk_is_named_and_all_goes_on_once_there_is_room(small_disk: Pat
 @pytest.mark.timeout(90)
 def test_what_ends_on_a_full_disk_is_told_later(small_disk: Path, scene: Scene) -> None:
     """The run itself needs no disk. Its supervisor cannot write how it ended until there is room, and then does."""
-    waiter = scene.script("waiter.sh", 'touch "$1/up"; while [ ! -e "$1/go" ]; do sleep 0.05; done; touch "$1/ran"; exit 5\n')
+    waiter = scene.script(
+        "waiter.sh", 'touch "$1/up"; while [ ! -e "$1/go" ]; do sleep 0.05; done; touch "$1/ran"; exit 5\n'
+    )
     run = scene.submit("bash", waiter, str(scene.side))
     queued = scene.submit("--priority", "-1", "--cpus", "2", "echo", "next")
     wait_until(lambda: (scene.side / "up").exists())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 
 import pytest
 
-from tests.faults.scene import Scene
+from tests.faults.scene import Scene, kill
 from tests.harness import wait_until
 
 RUNS = 50
@@ -35,10 +37,8 @@ def test_runs_go_on_when_the_hub_is_killed_ten_times(scene: Scene) -> None:
     worker = scene.script("worker.py", WORKER)
     parent = scene.submit("--runs", str(RUNS), "--concurrent", str(RUNS), "python3", worker, str(scene.side))
     wait_until(lambda: len(scene.lines("begun")) == RUNS, 60.0, "all runs are going")
-    arrived = 0
     for _ in range(KILLS):
-        # Each hub gets something to lose before it is killed: output of a moment ago.
-        arrived = wait_until(lambda: _grown(scene, parent, arrived), 20.0, "the hub hears of its runs again")
+        _wait_for_output(scene, parent)  # so that each hub has something to lose
         scene.kill_hub()
         scene.start_hub()
     scene.allow("finish")
@@ -58,13 +58,15 @@ def test_runs_go_on_when_the_hub_is_killed_ten_times(scene: Scene) -> None:
         assert [(point["step"], point["value"]) for point in points] == [(n, n * 2.0) for n in range(count)]
 
 
-def _grown(scene: Scene, parent: str, before: int) -> int:
-    now = sum(len(scene.output(f"{parent}.{index}")) for index in (1, RUNS))
-    return now if now > before else 0
+def _wait_for_output(scene: Scene, parent: str) -> None:
+    """Until more of it is at the hub than now."""
+    names = [f"{parent}.1", f"{parent}.{RUNS}"]
+    before = [len(scene.output(name)) for name in names]
+    wait_until(lambda: all(len(scene.output(name)) > size for name, size in zip(names, before, strict=True)))
 
 
 def test_an_acknowledged_submit_exists_exactly_once(scene: Scene) -> None:
-    """Submits go on while the hub is killed again and again. Those that were answered exist once, the others at most once."""
+    """Submits go on while the hub is killed again and again. Those it answered exist once, the others at most once."""
     scene.start_hub()
     acknowledged: list[str] = []
     tried: list[str] = []
@@ -92,3 +94,18 @@ def test_an_acknowledged_submit_exists_exactly_once(scene: Scene) -> None:
     assert len(found) == len(set(found)), "no submit exists twice"
     assert set(acknowledged) <= set(found) <= set(tried)
     assert wait_until(lambda: all(run["state"] == "completed" for run in scene.client.runs(limit=10_000)), 30.0)
+
+
+def test_a_hub_that_slept_blames_nobody(scene: Scene) -> None:
+    """It was not there to hear its agents for longer than a lease and the margin. That is not their fault."""
+    run = scene.submit("bash", "-c", 'while [ ! -e "$0/go" ]; do sleep 0.05; done; echo done', str(scene.side))
+    scene.wait_for(run, "running")
+    hub = scene.hub()
+    kill(hub, signal.SIGSTOP)
+    woken = time.monotonic() + 4.0
+    wait_until(lambda: time.monotonic() > woken)
+    kill(hub, signal.SIGCONT)
+    scene.allow("go")
+    view = scene.wait_for(run)
+    assert (view["state"], view["attempts"]) == ("completed", 1)
+    assert "node_lost" not in scene.events(run)

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.scene import Scene, is_alive, kill
 from tests.harness import wait_until
 
-#: In its first attempt it starts a process in a session of its own, one that has no parent, and one without environment.
+#: In its first attempt it starts a process in a session of its own, one without a parent, and one without environment.
 FAMILY = """\
 echo "$TURNOUT_ATTEMPT" >> "$1/began"
 [ "$TURNOUT_ATTEMPT" = 1 ] || exit 0
@@ -24,7 +24,9 @@ wait
 
 
 @pytest.mark.parametrize(
-    ("options", "state", "attempts"), [((), "completed", 2), (("--retry", "never"), "failed", 1)], ids=["retried", "never"]
+    ("options", "state", "attempts"),
+    [((), "completed", 2), (("--retry", "never"), "failed", 1)],
+    ids=["retried", "never"],
 )
 def test_its_tree_is_ended_and_the_cause_says_so(
     scene: Scene, options: tuple[str, ...], state: str, attempts: int
@@ -48,7 +50,7 @@ def test_its_tree_is_ended_and_the_cause_says_so(
 
 
 def test_agent_and_supervisors_killed_together(scene: Scene) -> None:
-    """As when a machine runs out of memory. The next agent finds what is left, ends it, and the runs are tried again."""
+    """As when a machine runs out of memory. The next agent finds what is left, ends it, and the run is tried again."""
     script = scene.script("family.sh", FAMILY)
     run = scene.submit("bash", script, str(scene.side))
     wait_until(lambda: (scene.side / "ready").exists() and len(scene.pids()) == 4)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import Scene, kill
+from tests.faults.scene import Scene, children_of, kill
 from tests.harness import wait_until
 
 CTL = 'ctl="$(dirname "$TURNOUT_SPOOL")"\n'
@@ -36,7 +39,7 @@ UNRULY = {
     "removes its directory": ('echo out; rm -rf "$PWD"; echo more', b"out\nmore\n"),
     "removes its output": ("echo out; sleep 0.4; " + CTL + 'rm "$ctl/output"; echo more', b"out\nmore\n"),
     "replaces output.txt": ("rm output.txt; echo mine > output.txt; echo out", b"out\n"),
-    "cuts its output": ('echo first; sleep 0.4; : > output.txt; sleep 0.3; echo second', b"first\nsecond\n"),
+    "cuts its output": ("echo first; sleep 0.4; : > output.txt; sleep 0.3; echo second", b"first\nsecond\n"),
     "puts a pipe for its output": (CTL + 'rm "$ctl/output"; mkfifo "$ctl/output"; echo lost', b""),
     "fills its spool with oddities": (
         'mkfifo "$TURNOUT_SPOOL/1-00000000.0000"; mkdir "$TURNOUT_SPOOL/2-00000000.0000"; '
@@ -44,7 +47,10 @@ UNRULY = {
         "echo nonsense > \"$TURNOUT_SPOOL/4-00000000.0000\"; echo x > $TURNOUT_SPOOL/$'\\n'; echo out",
         b"out\n",
     ),
-    "makes its files unreadable": ("mkdir -p output/a; echo x > output/a/b; chmod 000 output/a output; echo out", b"out\n"),
+    "makes its files unreadable": (
+        "mkdir -p output/a; echo x > output/a/b; chmod 000 output/a output; echo out",
+        b"out\n",
+    ),
 }
 
 
@@ -75,7 +81,7 @@ def test_much_output_at_once_arrives_whole(scene: Scene) -> None:
     def is_over() -> bool:
         nonlocal most
         most = max(most, _resident(agent))
-        return scene.show(run)["state"] == "completed"
+        return bool(scene.show(run)["state"] == "completed")
 
     wait_until(is_over, 60.0)
     digest = hashlib.sha256()
@@ -86,7 +92,7 @@ def test_much_output_at_once_arrives_whole(scene: Scene) -> None:
     assert length == size
     assert digest.hexdigest() == hashlib.sha256(b"0123456789abcde\n" * (size // 16)).hexdigest()
     assert _captured(scene, run)["output_sha256"] == digest.hexdigest()
-    assert most < 60 << 20, f"the agent took {most >> 20} MB"
+    assert most < 48 << 20, f"the agent took {most >> 20} MB"
 
 
 def _resident(pid: int) -> int:
@@ -136,8 +142,7 @@ def test_a_damaged_spool_is_told_and_not_sent_for_ever(scene: Scene) -> None:
     run = scene.submit("python3", scene.script("damaged.py", DAMAGED))
     view = scene.wait_for(run)
     assert view["state"] == "completed"
-    (problem,) = _captured(scene, run)["problems"]  # type: ignore[misc]
-    assert "damaged at byte" in problem
+    assert "damaged at byte" in str(_captured(scene, run)["problems"])
     steps = [point["step"] for point in scene.client.metrics(run).get("loss", [])]
     assert steps == list(range(len(steps))) and len(steps) < 10, "what was whole counts, nothing else"
 
@@ -166,12 +171,40 @@ def test_oddities_left_to_an_agent_are_no_trouble(scene: Scene) -> None:
     wait_until(lambda: not [path for path in scene.run_directories() if path.name != "a file"])
 
 
-@pytest.mark.parametrize("name", ["TURNOUT_HOME", "PATH"])
-def test_an_agent_keeps_its_memory_to_itself(scene: Scene, name: str) -> None:
-    """A run is of the same user; not even its environment can be read by one that is not root."""
-    scene.wait_for(scene.submit("true"))
+def test_the_token_is_in_the_agent_alone(scene: Scene) -> None:
+    """A run is of the same user as its agent. It finds the token nowhere it can look: not in a file, an environment, or
+    the memory of the processes that start it; and the agent's own memory is closed to all but root."""
+    if os.getuid() != 0:
+        pytest.skip("looking into memory needs root")
+    run = scene.submit("sleep", "1000")
+    scene.wait_for(run, "running")
     agent = scene.agent()
-    assert os.stat(f"/proc/{agent}/environ").st_uid == 0
-    with open(f"/proc/{agent}/cmdline", "rb") as file:
-        assert b"token" not in file.read()
-    assert name  # the environment has only names like these, never a token
+    found = re.search(rb"Bearer ([0-9a-f]{64})", _memory(agent))
+    assert found is not None
+    token = found[1]
+    assert os.stat(f"/proc/{agent}/environ").st_uid == 0 and os.stat(f"/proc/{agent}/mem").st_mode & 0o077 == 0
+    (launcher,) = children_of(agent)
+    others = [launcher, *scene.supervisors(), *scene.processes_of(run)]
+    assert len(others) == 3
+    for pid in others:
+        assert token not in _memory(pid), pid
+    for pid in [agent, *others]:
+        for name in ("cmdline", "environ"):
+            assert token not in Path(f"/proc/{pid}/{name}").read_bytes()
+    for path in scene.cli.home.rglob("*"):
+        assert not path.is_file() or token not in path.read_bytes(), path
+    scene.client.cancel([run])
+
+
+def _memory(pid: int) -> bytes:
+    """All that a process can write to."""
+    parts = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in maps:
+            region, rights = line.split()[:2]
+            first, last = (int(address, 16) for address in region.split("-"))
+            if rights.startswith("rw"):
+                with suppress(OSError, ValueError):
+                    memory.seek(first)
+                    parts.append(memory.read(last - first))
+    return b"".join(parts)

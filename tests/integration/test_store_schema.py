@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import stat
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from turnout.errors import InvalidInput
+from tests.integration.storing import at_once
+from turnout.errors import InvalidInput, Unavailable
 from turnout.store import migrate
-from turnout.store.database import HEAD, open_engine, prepare, sqlite_url
+from turnout.store.database import HEAD, backup_sqlite, open_engine, prepare, sqlite_url
 from turnout.store.schema import metadata
+from turnout.store.store import Store
+
+#: Alembic cannot see an index on an expression in SQLite; `test_both_ways_give_the_same_statements` can.
+pytestmark = pytest.mark.filterwarnings("ignore:.*expression-based index")
+#: A SQLite store has one hub, by the lock of its directory.
+only_postgresql = pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
 
 
 def differences(engine: sa.Engine) -> list[object]:
@@ -58,6 +70,73 @@ def test_a_database_of_a_newer_turnout_is_left_alone(store_url: str) -> None:
     assert version_of(engine) == "9999"
 
 
+def test_both_ways_give_the_same_statements(tmp_path: Path) -> None:
+    """Down to every index and constraint."""
+
+    def statements(path: Path) -> list[str]:
+        with sa.create_engine(sqlite_url(path)).connect() as connection:
+            made = connection.execute(sa.text("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")).scalars()
+            parts = (re.split(r",\s*(?![^()]*\))", re.sub(r'[\s"]+', " ", sql)) for sql in made)
+            return sorted(", ".join([first, *sorted(rest)]) for first, *rest in parts)
+
+    prepare(open_engine(sqlite_url(tmp_path / "made.db"), writer=True), backup_dir=None)
+    migrate.upgrade(open_engine(sqlite_url(tmp_path / "grown.db"), writer=True), found=None, backup_dir=None)
+    indexes = [sql for sql in statements(tmp_path / "made.db") if sql.startswith("CREATE INDEX")]
+    assert indexes == [sql for sql in statements(tmp_path / "grown.db") if sql.startswith("CREATE INDEX")]
+    assert any("substr(text, 1, 200)" in sql for sql in indexes)
+
+
+@only_postgresql
+def test_hubs_that_start_at_once_on_a_new_database_all_succeed(store_url: str) -> None:
+    stores = at_once(*[partial(Store, store_url)] * 4)
+    assert version_of(open_engine(store_url, writer=False)) == HEAD
+    for store in stores:
+        store.close()
+
+
+@only_postgresql
+def test_hubs_that_migrate_at_once_all_succeed(store_url: str) -> None:
+    """In processes of their own, as they are: Alembic has one context for each."""
+    program = (
+        "import sys; from turnout.store import migrate; from turnout.store.database import open_engine\n"
+        "migrate.upgrade(open_engine(sys.argv[1], writer=True), found=None, backup_dir=None)"
+    )
+    started = [subprocess.Popen([sys.executable, "-c", program, store_url]) for _ in range(2)]
+    assert [process.wait(60) for process in started] == [0, 0]
+    assert differences(open_engine(store_url, writer=True)) == []
+
+
+@only_postgresql
+def test_a_migration_of_postgresql_makes_no_file(
+    store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a SQLite database is a file that can be copied."""
+    monkeypatch.chdir(tmp_path)
+    engine = open_engine(store_url, writer=True)
+    prepare(engine, backup_dir=None)
+    migrate.upgrade(engine, found=HEAD, backup_dir=tmp_path / "backups")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All or nothing: the tables that were made before the fault are gone again."""
+    engine = open_engine(store_url, writer=True)
+    original = sa.schema.CreateIndex.__init__
+
+    def fail(self: Any, element: sa.Index, *args: Any, **kwargs: Any) -> None:
+        if element.name == "ix_tags_value":
+            raise RuntimeError("a fault")
+        original(self, element, *args, **kwargs)
+
+    monkeypatch.setattr(sa.schema.CreateIndex, "__init__", fail)
+    with pytest.raises(RuntimeError, match="a fault"):
+        migrate.upgrade(engine, found=None, backup_dir=None)
+    monkeypatch.undo()
+    assert sa.inspect(engine).get_table_names() == []
+    migrate.upgrade(engine, found=None, backup_dir=None)
+    assert differences(engine) == []
+
+
 def test_a_backup_is_taken_before_a_migration(tmp_path: Path) -> None:
     engine = open_engine(sqlite_url(tmp_path / "turnout.db"), writer=True)
     prepare(engine, backup_dir=None)
@@ -74,3 +153,27 @@ def test_a_backup_is_taken_before_a_migration(tmp_path: Path) -> None:
 def test_the_database_file_is_private_from_the_first_instant(tmp_path: Path) -> None:
     open_engine(sqlite_url(tmp_path / "turnout.db"), writer=True)
     assert stat.S_IMODE((tmp_path / "turnout.db").stat().st_mode) == 0o600
+
+
+def test_a_backup_never_replaces_another(tmp_path: Path) -> None:
+    prepare(open_engine(sqlite_url(tmp_path / "turnout.db"), writer=True), backup_dir=None)
+    (tmp_path / "backup.db").write_text("precious")
+    with pytest.raises(FileExistsError):
+        backup_sqlite(tmp_path / "turnout.db", tmp_path / "backup.db")
+    assert (tmp_path / "backup.db").read_text() == "precious"
+
+
+def test_a_url_of_no_known_kind_is_refused() -> None:
+    for url in ("mysql://host/db", "sqlite://", "sqlite:///"):
+        with pytest.raises(InvalidInput, match="no store for") as refused:
+            Store(url)
+        assert "postgresql://" in refused.value.hint
+
+
+def test_a_password_is_not_shown() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Store("mysql://me:hunter2@host/db")
+    assert "hunter2" not in refused.value.message
+    with pytest.raises(Unavailable) as unreachable:
+        Store("postgresql://me:hunter2@/db?host=/no/such/place")
+    assert "hunter2" not in str(unreachable.value) + unreachable.value.hint

@@ -218,7 +218,8 @@ class TestOneAgentAndAnothersRun:
         [
             ("nonsense", {}), ("ended", {"cause": "magic"}), ("ended", {"exit_code": "zero"}),
             ("ended", {"exit_code": 10**30}), ("ended", {"signal": True}), ("captured", {"manifest": 7}),
-            ("captured", {"manifest": "../../x"}), ("captured", {"output_bytes": "x"}), ("captured", {"output_bytes": -1}),
+            ("captured", {"manifest": "../../x"}), ("captured", {"output_bytes": "x"}),
+            ("captured", {"output_bytes": -1}),
         ],
     )  # fmt: skip
     def test_facts_that_are_none_are_refused_and_change_nothing(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import MutableMapping
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,6 +73,25 @@ class TestSize:
             await gate(scope, receive, send)
         return taken, None
 
+    @pytest.mark.parametrize(
+        "endless", [b"X: " + b"y" * 1000 + b"\r\n", b"y" * 1000], ids=["many headers", "one header"]
+    )
+    def test_headers_without_end(self, hub: LivingHub, endless: bytes) -> None:
+        """Before a token is asked for, over the port, which every user of this machine can reach."""
+        before = memory(hub)
+        with closing(hub.connect(TCP)) as opened, contextlib.suppress(OSError):
+            opened.sendall(b"GET /health HTTP/1.1\r\nX: ")
+            for _ in range(50_000):
+                opened.sendall(endless)
+        assert memory(hub) < before + (10 << 20)
+        assert hub.ask(TCP, "GET", "/health").status == 200
+
+
+def memory(hub: LivingHub) -> int:
+    """What the hub holds in memory, in bytes."""
+    status = Path(f"/proc/{hub.cli.json('hub', 'status')['pid']}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) << 10
+
 
 class TestShape:
     @pytest.mark.parametrize(
@@ -97,7 +118,8 @@ class TestShape:
             {"repeat": 10**9}, {"resources": {"cpus": 0}}, {"resources": {"memory": 2**70}}, {"concurrent": 0},
             {"resources": {"seconds": -1}}, {"retry": {"failures": -1}}, {"runs": []}, {"runs": [{"argv": []}]},
             {"runs": [{"argv": ["a\0b"]}]}, {"env": {"A": "\0"}}, {"env": {"a b": "x"}}, {"env": {"A=B": "x"}},
-            {"tags": {"a b": "x"}}, {"tags": {"a": "\0"}}, {"kind": "script"}, {"target": "nowhere"}, {"after": "x"}, {"runs": [{"argv": ["x" * 200_000]}]},
+            {"tags": {"a b": "x"}}, {"tags": {"a": "\0"}}, {"kind": "script"}, {"target": "nowhere"},
+            {"after": "x"}, {"runs": [{"argv": ["x" * 200_000]}]},
         ],
         ids=lambda wrong: json.dumps(wrong)[:40],
     )  # fmt: skip

@@ -19,8 +19,9 @@ from tests.security.doors import LivingHub, living_hub
 pytestmark = pytest.mark.xdist_group("security literal")
 
 HOSTILE = [
-    b"$(touch pwn)", b"`touch pwn`", b"'; touch pwn #", b'"; touch pwn #', b"a\ntouch pwn", b"&& touch pwn", b"| touch pwn",
-    b"a\n#SBATCH --wrap=touch pwn", b"-oProxyCommand=touch pwn", b"> pwn", b"--help", b"-", b"--", b"", b" ", b"*", b"~",
+    b"$(touch pwn)", b"`touch pwn`", b"'; touch pwn #", b'"; touch pwn #', b"a\ntouch pwn", b"&& touch pwn", b"> pwn",
+    b"a\n#SBATCH --wrap=touch pwn", b"-oProxyCommand=touch pwn", b"| touch pwn", b"--help", b"-", b"--", b"", b" ",
+    b"*", b"~",
     b"$HOME", b"$RUN_ARGS$", b"${IFS}x", b"\\", b"a\\nb", b"!!", b"%s%n", b"\xff\xfe", b"\x01\x1b[31m\x7f",
     "ünïcode →".encode(), b"x" * 5000,
 ]  # fmt: skip

@@ -236,8 +236,8 @@ class TestTextIsInertInATerminal:
     @pytest.fixture(scope="class")
     @classmethod
     def name(cls, hub: LivingHub) -> str:
-        script = f"text = {cls.HOSTILE!r}\nimport turnout as to\nto.params({{text: text}})\nto.log({{text: 1.0}})\nto.tag(ok=text)\n"
-        (hub.cli.cwd / "hostile.py").write_text(script)
+        script = "from turnout import *\nparams({text: text})\nlog({text: 1.0})\ntag(ok=text)\n"
+        (hub.cli.cwd / "hostile.py").write_text(f"text = {cls.HOSTILE!r}\n{script}")
         return str(hub.cli.json("run", "--wait", "--tag", f"a={cls.HOSTILE}", "hostile.py", cls.HOSTILE)["name"])
 
     @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def ends(directory: Path) -> list[int]:
 @pytest.mark.parametrize("with_index", [True, False])
 def test_a_pack_cut_at_any_byte_keeps_its_whole_blobs(written: Path, tmp_path: Path, with_index: bool) -> None:
     whole = ends(written)
-    cuts = sorted({0, 1, *whole, *(end + delta for end in whole[:-1] for delta in (-1, 1, 20, 47, 48, 49))})
+    cuts = sorted({0, 1, *whole, *(end + delta for end in whole[:-1] for delta in (-1, 1, 20, 43, 44, 45))})
     for cut in cuts:
         copy = tmp_path / f"cut{cut}"
         shutil.copytree(written, copy)
@@ -89,7 +89,7 @@ def test_damage_in_the_middle_costs_only_the_blob_it_hits(written: Path) -> None
     (written / "index").unlink()
     content = bytearray(the_pack(written).read_bytes())
     start, end = ends(written)[4], ends(written)[5]
-    for at in (start, start + 9, start + 20, end - 1):  # its magic, size, digest, content
+    for at in (start, start + 5, start + 20, end - 1):  # its magic, size, digest, content
         damaged = bytearray(content)
         damaged[at] ^= 0x40
         the_pack(written).write_bytes(damaged)

@@ -6,7 +6,10 @@ import os
 import threading
 from pathlib import Path
 
+import pytest
+
 from turnout.blobs import BlobStore
+from turnout.blobs.packs import Packs
 from turnout.wire.manifest import digest_of
 
 HOUR = 3600.0
@@ -82,20 +85,44 @@ def test_the_room_in_packs_is_given_back(tmp_path: Path) -> None:
         assert again.check() == []
 
 
-def test_a_collection_cut_short_before_the_old_packs_went_is_harmless(tmp_path: Path) -> None:
+def test_a_pack_that_comes_back_after_a_collection_is_harmless(tmp_path: Path) -> None:
     store = BlobStore(tmp_path)
     digests = put(store, *(os.urandom(5_000) for _ in range(20)))
     (old,) = (tmp_path / "packs").iterdir()
     content = old.read_bytes()
     store.gc({digests[0]}, 0.0, now=0)
     assert not old.exists()
-    old.write_bytes(content)  # as after a crash between saving the index and removing the pack
+    old.write_bytes(content)  # as after a power cut that brings the removed file back
     again = BlobStore(tmp_path)
     assert again.read(digests[0])
     assert again.check() == []
     again.gc({digests[0]}, 0.0, now=1)
     assert again.usage().blobs == 1
     assert BlobStore(tmp_path).usage().blobs == 1
+
+
+def test_a_collection_killed_between_two_packs_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnout.blobs.packs.PACK_BYTES", 20_000)
+    store = BlobStore(tmp_path)
+    digests = [put(store, *(os.urandom(5_000) for _ in range(5))) for _ in range(4)]
+    store.close()
+    keep = {batch[0] for batch in digests}
+    removed: list[int] = []
+    real = Packs.remove
+
+    def die_at_the_third(packs: Packs, number: int) -> None:
+        if len(removed) == 2:
+            raise KeyboardInterrupt
+        removed.append(number)
+        real(packs, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Packs, "remove", die_at_the_third)
+        with pytest.raises(KeyboardInterrupt):
+            store.gc(keep, 0.0, now=0)
+    again = BlobStore(tmp_path)
+    assert again.missing(keep) == []
+    assert again.check() == []
 
 
 def test_damaged_marks_only_delay(tmp_path: Path) -> None:

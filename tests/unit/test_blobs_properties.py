@@ -159,5 +159,5 @@ class IndexMachine(RuleBasedStateMachine):
         assert self.index.absent(asked) == {digest for digest in asked if digest not in self.model}
 
 
-IndexMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+IndexMachine.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 TestIndex = IndexMachine.TestCase

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from turnout.snapshot import capture
 from turnout.snapshot.ignore import Rules
 
 
-def make(root: Path, *paths: str, **rules: str) -> Path:
+def make(root: Path, *paths: str) -> Path:
     for path in paths:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("x")
@@ -27,9 +28,9 @@ def rule(root: Path, path: str, *lines: str) -> None:
 
 def kept(root: Path) -> set[str]:
     """What is taken, apart from the rule files."""
-    cache = root.parent / f"{root.name}-cache"
-    first = {entry.path for entry in capture(root, cache=cache).entries}
-    assert {entry.path for entry in capture(root, cache=cache).entries} == first  # from memory, the same
+    with tempfile.TemporaryDirectory() as cache:
+        first = {entry.path for entry in capture(root, cache=Path(cache)).entries}
+        assert {entry.path for entry in capture(root, cache=Path(cache)).entries} == first  # from memory, the same
     return {path for path in first if not path.endswith("ignore")}
 
 
@@ -98,6 +99,17 @@ def test_rules_of_the_repository_above_count(root: Path) -> None:
     assert kept(root / "src") == {"debug.log"}
     rule(root, "src/.gitignore", "!build", "!model.py", "*.log")
     assert kept(root / "src") == {"build/out.o", "model.py"}
+
+
+def test_rules_above_that_leave_out_the_directory_itself_do_not_count(root: Path) -> None:
+    """As in a home directory that is a repository of settings and ignores everything else."""
+    (root / ".git").mkdir()
+    rule(root, ".gitignore", "*", "!.gitignore")
+    assert kept(root / "data") == {"big.csv", "small.csv", "raw/a.csv", "raw/b.txt"}
+    assert kept(root / "data/raw") == {"a.csv", "b.txt"}
+    rule(root, ".gitignore", "data/raw/", "*.txt")
+    assert kept(root / "data/raw") == {"a.csv", "b.txt"}
+    assert kept(root / "data") == {"big.csv", "small.csv"}
 
 
 def test_rules_with_characters_that_mean_something_to_patterns(root: Path) -> None:

@@ -1,7 +1,7 @@
 """A run's output and records on their way to the hub, through everything that can happen on it.
 
-The writer is the in-run SDK's spool, the sender the agent's, the receiver the store's: the real ones, on real files. Hypothesis plays the
-process that is killed, the agent that is killed, and the link that loses, repeats and reorders.
+The writer is the in-run SDK's spool, the sender the agent's, the receiver the store's: the real ones, on real files.
+Hypothesis plays the process that is killed, the agent that is killed, and the link that loses, repeats and reorders.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from turnout.agent import streams as streams_module
+from turnout.agent import spool as agent_spool
+from turnout.agent import streams as agent_streams
 from turnout.agent.rundir import RunDir
-from turnout.agent.streams import OUTPUT, Streams
+from turnout.agent.streams import Streams
 from turnout.store.streams import Mark, StreamKey, take_frames, take_output
 from turnout.track import spool as spool_module
 from turnout.track.spool import Spool
@@ -53,7 +54,7 @@ class Receiver:
         acks = {}
         for chunk, content in pieces:
             key = (chunk.run, chunk.attempt, chunk.stream)
-            if chunk.stream == OUTPUT:
+            if chunk.stream == "output":
                 row = take_output(self._marks, key, chunk.offset, memoryview(content))
                 self.output += row["content"] if row is not None else b""
             else:
@@ -70,7 +71,8 @@ class Shipping(RuleBasedStateMachine):
         self.directory = RunDir(str(self.base / "1.1"))
         self.directory.make()
         self.limits = [
-            mock.patch.object(streams_module, "PIECE", PIECE), mock.patch.object(spool_module, "SEGMENT_BYTES", SEGMENT),
+            mock.patch.object(agent_streams, "PIECE", PIECE), mock.patch.object(agent_spool, "PIECE", PIECE),
+            mock.patch.object(spool_module, "SEGMENT_BYTES", SEGMENT),
         ]  # fmt: skip
         for limit in self.limits:
             limit.start()

@@ -1,4 +1,4 @@
-"""``python -m turnout.agent``: its order comes by standard input, so no token is ever in argv, environment or a file."""
+"""``python -m turnout.agent``: its order comes by standard input: no token is ever in argv, environment or a file."""
 
 from __future__ import annotations
 

@@ -27,9 +27,13 @@ class Phase(IntEnum):
 class Attempt:
     """What is known of one attempt; for the main thread alone.
 
-    `confirmed`: a request that named it was answered and did not fence it: its lease was renewed once, it may start.
-    `began`: a supervisor was asked for it, now or by an earlier agent. `carried`: a carrier is at work in its
-    directory. `result`: the body of its last fact, until that was told. `look_at`: when its streams are looked at next.
+    confirmed     a request that named it was answered and did not fence it: its lease was renewed once, it may start
+    began         a supervisor was asked for it, by this agent or an earlier one
+    carried       a carrier is at work in its directory
+    is_clean      its supervisor says that nothing of it is alive
+    is_bare       its directory holds no files but ours
+    result        the body of its last fact, until that was told
+    look_at       when its streams are looked at next
     """
 
     def __init__(self, grant: Grant, after: List[str], directory: RunDir) -> None:
@@ -47,7 +51,8 @@ class Attempt:
         self.carried = False
         self.is_fenced = False
         self.is_given_up = False
-        self.can_be_put_away = False
+        self.is_clean = False
+        self.is_bare = False
         self.gpus: List[str] = []
         self.supervisor: Optional[ProcessId] = None
         self.pidfd: Optional[int] = None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from turnout.agent.after import capture_after, open_after
 from turnout.agent.hub import HubLine
+from turnout.agent.output import Output, Seal
 from turnout.agent.rundir import RunDir
-from turnout.agent.streams import Seal, Streams, find_artifacts
+from turnout.agent.spool import find_artifacts
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
 
@@ -22,11 +23,10 @@ class Found(NamedTuple):
     seal: Seal
 
 
-def find(directory: RunDir, patterns: Sequence[str], artifacts: Set[str], streams: Streams) -> Found:
+def find(directory: RunDir, patterns: Sequence[str], output: Output) -> Found:
     """Reads and hashes everything that is to be kept. Nothing of the run may be alive."""
-    wanted = sorted(artifacts | find_artifacts(directory))
-    entries, problems = capture_after(directory.work, patterns, wanted)
-    return Found(entries, problems, streams.seal())
+    entries, problems = capture_after(directory.work, patterns, sorted(find_artifacts(directory.track)))
+    return Found(entries, problems, output.seal())
 
 
 def upload(work: str, entries: Sequence[Entry], line: HubLine) -> Dict[str, Any]:

@@ -61,7 +61,7 @@ class Mailbox:
 
 
 class Carrier:
-    """A thread that does one thing after the other. The outcome of each, its result or exception, goes to the main thread."""
+    """A thread that does one thing after the other. The result or exception of each goes to the main thread."""
 
     def __init__(self, name: str, mailbox: Mailbox) -> None:
         self._mailbox = mailbox

@@ -6,7 +6,7 @@ from typing import List, NamedTuple, Optional
 
 from turnout.agent.attempt import Attempt, Phase, Ref
 from turnout.agent.log import say_error
-from turnout.agent.streams import PIECE
+from turnout.agent.spool import PIECE
 from turnout.wire import messages
 from turnout.wire.messages import Chunk, Fact, Poll, Report
 
@@ -57,7 +57,10 @@ class Draft:
         return not (self._facts or self._chunks)
 
     def pack(self, poll: Poll) -> bytes:
-        return messages.pack_report(Report(self._facts, self._chunks, poll), self._payloads)
+        """The whole report. Once only: the pieces are let go of, the report holds them."""
+        body = messages.pack_report(Report(self._facts, self._chunks, poll), self._payloads)
+        self._payloads = []
+        return body
 
     def _take_streams(self, attempt: Attempt, now: float, tail: float) -> bool:
         """Whether its result may go with this report: all it refers to is in here or with the hub."""

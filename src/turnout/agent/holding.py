@@ -11,7 +11,7 @@ from turnout.agent.attempt import Attempt, Phase, Ref
 from turnout.wire.messages import JobOrder, NodeFacts, Poll, Welcome
 
 _SHORT_RUN = 0.1  # seconds: while runs are shorter, a few more are kept at hand
-_LONG_RUN = 10.0
+_FIRST_GUESS, _LONG_RUN = 0.5, 10.0
 _AHEAD_MOST = 16  # times max-runs
 _JOBS_KEPT = 16  # orders of jobs without attempts, in case more of them come
 _OVER_KEPT = 4096
@@ -39,7 +39,7 @@ class Holding:
         self._jobs: Dict[int, JobOrder] = {}
         self._uses: Dict[int, int] = {}
         self._unused: "OrderedDict[int, None]" = OrderedDict()
-        self._typical = _LONG_RUN
+        self._typical: Dict[int, float] = {}
         self._polls = itertools.count(1)
         self._renewed = clock()
 
@@ -65,6 +65,7 @@ class Holding:
             while len(self._unused) > _JOBS_KEPT:
                 oldest, _ = self._unused.popitem(last=False)
                 self._jobs.pop(oldest, None)
+                self._typical.pop(oldest, None)
                 self.forgotten.append(oldest)
 
     def knows(self, ref: Ref) -> bool:
@@ -100,18 +101,20 @@ class Holding:
     def has_lease(self) -> bool:
         return clock() - self._renewed < self.welcome.lease
 
-    def saw(self, seconds: float) -> None:
-        """A run took so long."""
-        self._typical += 0.2 * (seconds - self._typical)
+    def saw(self, job: int, seconds: float) -> None:
+        """A run of this job took so long."""
+        typical = self._typical.get(job, _FIRST_GUESS)
+        self._typical[job] = typical + 0.2 * (seconds - typical)
 
-    def expect_long_runs(self) -> None:
-        self._typical = _LONG_RUN
+    def expect_long_runs(self, job: int) -> None:
+        self._typical[job] = _LONG_RUN
 
     def poll(self) -> Poll:
         """What we say of ourselves now."""
         held = self.attempts.values()
         open_ones = [attempt for attempt in held if attempt.phase < Phase.ENDED]
-        slots = self.welcome.max_runs + self._ahead() - sum(attempt.grant.slots for attempt in open_ones)
+        slots = self.welcome.max_runs - sum(attempt.grant.slots for attempt in open_ones)
+        short = [job for job, typical in self._typical.items() if typical < _SHORT_RUN and not self.is_leaving]
         unstarted_gpus = sum(attempt.grant.gpus for attempt in open_ones if attempt.phase < Phase.STARTED)
         return Poll(
             slots=0.0 if self.is_leaving else slots,
@@ -121,10 +124,13 @@ class Holding:
             jobs=list(self._jobs),
             wait=self.welcome.lease / 3,
             number=next(self._polls),
+            ahead=self._ahead(short),
+            short=short,
         )
 
-    def _ahead(self) -> float:
-        """Slots beyond max-runs, so that the next short run is at hand when one ends."""
-        if self._typical >= _SHORT_RUN:
+    def _ahead(self, short: List[int]) -> float:
+        """So many slots' worth of runs of these jobs end in the time that we want to bridge."""
+        if not short:
             return 0.0
-        return self.welcome.max_runs * min(_AHEAD_MOST, _SHORT_RUN / max(self._typical, 1e-4))
+        longest = max(self._typical[job] for job in short)
+        return self.welcome.max_runs * min(_AHEAD_MOST, _SHORT_RUN / max(longest, 1e-4))

@@ -11,6 +11,7 @@ from turnout.agent.cache import BrokenOff, Cache
 from turnout.agent.carrier import Carrier, Mailbox
 from turnout.agent.ender import Ender
 from turnout.agent.holding import Holding
+from turnout.agent.leavings import Leavings
 from turnout.agent.log import say
 from turnout.agent.record import STOP_CAUSES
 from turnout.agent.rundir import RunDirs
@@ -29,11 +30,13 @@ class Intake:
     """For the main thread. Files are moved by the `porter`, which has the line of `cache` for itself."""
 
     def __init__(
-        self, holding: Holding, dirs: RunDirs, ender: Ender, mailbox: Mailbox, *, porter: Carrier, cache: Cache
-    ) -> None:
+        self, holding: Holding, dirs: RunDirs, ender: Ender, leavings: Leavings, mailbox: Mailbox,
+        *, porter: Carrier, cache: Cache,
+    ) -> None:  # fmt: skip
         self._holding = holding
         self._dirs = dirs
         self._ender = ender
+        self._leavings = leavings
         self._mailbox = mailbox
         self._porter = porter
         self._cache = cache
@@ -65,7 +68,7 @@ class Intake:
         return True
 
     def _stage(self, attempt: Attempt, job: JobOrder, number: int) -> None:
-        """Prepares its directory, for the `number`-th time: here if nothing has to be moved, else in the porter's thread."""
+        """Prepares its directory, for the `number`-th time: here, or by the porter if files are to be moved."""
         if not needs_files(attempt.grant, job):
             try:
                 outcome: Union[Filled, Exception] = self._fill(attempt, job)
@@ -85,7 +88,7 @@ class Intake:
         return told
 
     def _staged(self, attempt: Attempt, job: JobOrder, number: int, outcome: Union[Filled, Exception]) -> None:
-        if not self._ender.settled(attempt) or attempt.phase is not Phase.STAGING:
+        if not self._leavings.put_down(attempt) or attempt.phase is not Phase.STAGING:
             return
         if not isinstance(outcome, Exception):
             attempt.add_fact("staged", outcome)

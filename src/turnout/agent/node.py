@@ -10,7 +10,6 @@ An attempt passes through `intake` (grant to ready), `starter` (ready to running
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import resource
@@ -20,15 +19,16 @@ import sys
 import time
 from typing import Any, Dict, NoReturn
 
-from turnout.agent import probe, tree
+from turnout.agent import probe, seat, tree
 from turnout.agent.adopt import adopt
 from turnout.agent.cache import Cache
 from turnout.agent.carrier import Carrier, Mailbox
-from turnout.agent.ender import Ender
+from turnout.agent.ender import Ender, surrender
 from turnout.agent.holding import Holding
 from turnout.agent.hub import HubLine
 from turnout.agent.intake import Intake
 from turnout.agent.launcher import Launcher, LauncherDied
+from turnout.agent.leavings import Leavings
 from turnout.agent.log import say, say_error
 from turnout.agent.poller import Poller
 from turnout.agent.rundir import RunDirs
@@ -39,7 +39,6 @@ from turnout.agent.watch import Watch
 _GONE_HUB_SECONDS = 5.0  # an agent with nothing to do outlives its hub by this much
 _LONGEST_WAIT = 1.0
 _STEADY_SECONDS = 60.0  # who lived so long before a fault begins anew at once
-_LOCK_TRIES = 40
 
 
 def run(order: Dict[str, Any], launcher: Launcher) -> None:
@@ -47,13 +46,17 @@ def run(order: Dict[str, Any], launcher: Launcher) -> None:
     began = time.monotonic()
     root = str(order["directory"])
     os.makedirs(root, mode=0o700, exist_ok=True)
-    lock = _lock(root)
+    seat.announce(root, str(order["launch_token"]))
+    lock = seat.take(root)
     try:
         node = Node(order, launcher)
         node.run()
     except Denied as error:
-        say(f"the hub refuses this agent: {error}; ending {len(node.holding.attempts)} runs")
-        node.ender.surrender()
+        if seat.is_superseded(root):
+            say("another agent takes over here")
+        else:
+            say(f"not wanted here: {error}; ending {len(node.holding.attempts)} runs")
+            surrender(node.holding, node.dirs)
     except LauncherDied as error:
         say(f"{error}; beginning anew")
         _begin_anew(order, launcher, began)
@@ -72,26 +75,30 @@ class Node:
         self._root = str(order["directory"])
         self._poller = select.poll()
         self._mailbox = Mailbox()
-        self._dirs = RunDirs(self._root)
+        self.dirs = RunDirs(self._root)
         self._watch = Watch(self._poller)
         self.holding = Holding(probe.look())
         self._chores = Carrier("chores", self._mailbox)
-        self.ender = Ender(
-            self.holding, self._dirs, launcher, self._watch, self._mailbox,
+        leavings = Leavings(
+            self.holding, self.dirs, self._mailbox,
             shipper=Carrier("shipper", self._mailbox), line=self._line(), chores=self._chores,
         )  # fmt: skip
-        self._starter = Starter(self.holding, launcher, self.ender, os.path.join(self._root, "sdk"))
-        cache = Cache(str(order["cache"]), self._line())
-        porter, reporter = Carrier("porter", self._mailbox), Carrier("reporter", self._mailbox)
-        intake = Intake(self.holding, self._dirs, self.ender, self._mailbox, porter=porter, cache=cache)
-        self._teller = Teller(self.holding, self.ender, intake, reporter, self._line())
+        self._ender = Ender(self.holding, launcher, self._watch, leavings, self._mailbox, self._chores)
+        self._starter = Starter(self.holding, launcher, self._ender, os.path.join(self._root, "sdk"))
+        intake = Intake(
+            self.holding, self.dirs, self._ender, leavings, self._mailbox,
+            porter=Carrier("porter", self._mailbox), cache=Cache(str(order["cache"]), self._line()),
+        )  # fmt: skip
+        reporter = Carrier("reporter", self._mailbox)
+        self._teller = Teller(self.holding, intake, self._ender, leavings, reporter=reporter, line=self._line())
         self._idle_since = time.monotonic()
 
     def run(self) -> None:
-        """Returns when there is no more to do. Denied, LauncherDied: see there."""
+        """Returns when there is no more to do. Denied when nobody wants what is here, LauncherDied."""
         _raise_file_limit()
-        self._prepare()
-        adopt(self._dirs, self.holding, self._watch, self.ender)
+        self.dirs.prepare()
+        os.makedirs(str(self._order["cache"]), mode=0o700, exist_ok=True)
+        adopt(self.dirs, self.holding, self._watch, self._ender)
         self._poller.register(self._launcher.fileno(), select.POLLIN)
         self._poller.register(self._mailbox.fileno(), select.POLLIN)
         is_polling = False
@@ -104,19 +111,6 @@ class Node:
             if self._teller.is_welcome and not is_polling:
                 is_polling = True
                 self._start_polling()
-
-    def _prepare(self) -> None:
-        self._dirs.prepare()
-        os.makedirs(str(self._order["cache"]), mode=0o700, exist_ok=True)
-        me = {"pid": os.getpid(), "start": tree.start_time(os.getpid()), "launch_token": self._order["launch_token"]}
-        path = os.path.join(self._root, "agent.json")
-        try:
-            fd = os.open(path + ".tmp", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with open(fd, "w", encoding="utf-8") as file:
-                json.dump(me, file)
-            os.replace(path + ".tmp", path)
-        except OSError as error:  # only needed when nobody knows whether we were started
-            say(f"{path} could not be written: {error}")
 
     def _start_polling(self) -> None:
         teller = self._teller
@@ -137,19 +131,21 @@ class Node:
             else:
                 attempt = self._watch.ended(fd)
                 if attempt is not None:
-                    self.ender.end(attempt)
+                    self._ender.end(attempt)
         for attempt in self._watch.found_ended():
-            self.ender.end(attempt)
+            self._ender.end(attempt)
 
     def _is_done(self) -> bool:
         now = time.monotonic()
+        welcome = self.holding.welcome
+        is_alone = now - self._teller.heard > max(_GONE_HUB_SECONDS, welcome.lease / 2)
+        if is_alone and not os.path.isdir(self._root):
+            raise Denied("its directory was removed")
         if self.holding.attempts or self._chores.is_busy:
             self._idle_since = now
             return False
-        welcome = self.holding.welcome
-        if now - self._teller.heard > max(_GONE_HUB_SECONDS, welcome.lease / 2):
-            return True
-        return self._teller.is_welcome and (self.holding.is_leaving or now - self._idle_since > welcome.idle)
+        is_idle = self.holding.is_leaving or now - self._idle_since > welcome.idle
+        return is_alone or (self._teller.is_welcome and is_idle)
 
     def _line(self) -> HubLine:
         return HubLine(self._order["address"], self._order["token"])
@@ -167,18 +163,6 @@ def _begin_anew(order: Dict[str, Any], launcher: Launcher, began: float) -> NoRe
     os.close(write)
     os.dup2(read, 0)
     os.execv(sys.executable, [sys.executable, "-m", "turnout.agent"])
-
-
-def _lock(root: str) -> int:
-    """One agent in a directory. SystemExit when another stays there."""
-    lock = os.open(os.path.join(root, "lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    for _ in range(_LOCK_TRIES):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        except BlockingIOError:
-            time.sleep(0.05)
-    raise SystemExit(f"another agent is at work in {root}")
 
 
 def _raise_file_limit() -> None:

@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 from collections import deque
-from typing import Any, Deque, Dict, List, NamedTuple, Optional
+from typing import AbstractSet, Any, Deque, Iterable, List, NamedTuple, Optional
 
 from turnout.agent.tree import LINUX
 from turnout.wire.messages import Grant
@@ -19,7 +19,8 @@ from turnout.wire.messages import Grant
 _GRANT = "grant.json"
 _GPUS = "gpus.json"
 _LINK = os.path.join("..", "ctl", "output")
-_BARE = {"output", "output.txt"}
+_BARE = frozenset({"output", "output.txt"})
+_CTL = frozenset({"track"})
 _SPARES = 64
 _WRITE = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -72,10 +73,14 @@ class RunDir:
         except FileExistsError:
             pass
 
-    def empty(self) -> None:
-        """Takes out what `complete` put in, for files that may have those names themselves."""
-        os.unlink(f"{self.work}/output.txt")
-        os.rmdir(self.kept)
+    def make_way(self, names: Iterable[str]) -> None:
+        """Takes out what `complete` put in where files have those names themselves."""
+        for name in _BARE.intersection(names):
+            path = f"{self.work}/{name}"
+            if os.path.islink(path):
+                os.unlink(path)
+            elif os.path.isdir(path):
+                os.rmdir(path)
 
     def remember(self, grant: Grant, after: List[str]) -> None:
         """Who this is, for an agent that comes after this one. Written last: the mark of a directory that is ready."""
@@ -123,7 +128,7 @@ class RunDir:
 
 class RunDirs:
     """All of them on this node. Making one takes longer than a short run (file systems spread directories over the
-    disk), so one whose run left nothing behind is stripped and kept for the next.
+    disk), so one that is done with is emptied and kept for the next.
 
     Every method may be called from any thread.
     """
@@ -144,7 +149,10 @@ class RunDirs:
 
     def found(self) -> List[RunDir]:
         """What lies there, whatever it is."""
-        return [RunDir(f"{self.runs}/{name}") for name in sorted(os.listdir(self.runs))]
+        try:
+            return [RunDir(f"{self.runs}/{name}") for name in sorted(os.listdir(self.runs))]
+        except FileNotFoundError:
+            return []
 
     def make(self, directory: RunDir) -> None:
         """A fresh one with nothing but what `RunDir.complete` puts in; what an earlier try left is removed."""
@@ -157,15 +165,22 @@ class RunDirs:
             directory.make()
             directory.complete()
 
-    def put_away(self, directory: RunDir) -> bool:
-        """Keeps a bare one (see `RunDir.is_bare`) for the next attempt. False when it cannot be: then remove it.
+    def put_away(self, directory: RunDir, *, is_bare: bool) -> bool:
+        """Empties it and keeps it for the next attempt. False when it cannot be: then remove it.
 
-        Nothing of its run may be alive. Only Linux lets us know that.
+        Nothing of its run may be alive, and only Linux lets us know that. `is_bare` is what `RunDir.is_bare` said then.
         """
-        if not LINUX or len(self._spares) >= _SPARES or not _strip(directory):
+        if not LINUX or len(self._spares) >= _SPARES:
             return False
         spare = f"{self._spare}/{os.path.basename(directory.path)}"
         try:
+            if not _is_ours(directory):
+                return False
+            _empty(directory.track)
+            _empty(directory.ctl, besides=_CTL)
+            if not is_bare:
+                _empty(directory.kept)
+                _empty(directory.work, besides=_BARE)
             os.rename(directory.path, spare)
         except OSError:
             return False
@@ -173,22 +188,22 @@ class RunDirs:
         return True
 
 
-def _strip(directory: RunDir) -> bool:
-    """Takes out what an attempt and its supervisor left in a bare one, down to what `RunDirs.make` gives. False when
-    it cannot be."""
-    try:
-        for path in (directory.path, directory.ctl, directory.track, directory.work, directory.kept):
-            if os.lstat(path).st_mode != stat.S_IFDIR | 0o700:
-                return False
-        if os.readlink(f"{directory.work}/output.txt") != _LINK:
-            return False
-        for folder in (directory.track, directory.ctl):
-            for name in os.listdir(folder):
-                if folder == directory.track or name != "track":
-                    os.unlink(f"{folder}/{name}")
-    except OSError:
-        return False
-    return True
+def _is_ours(directory: RunDir) -> bool:
+    """Whether what `RunDirs.make` gives is still there as it was; OSError when not all of it is."""
+    folders = (directory.path, directory.ctl, directory.track, directory.work, directory.kept)
+    are_private = all(os.lstat(path).st_mode == stat.S_IFDIR | 0o700 for path in folders)
+    return are_private and os.readlink(f"{directory.work}/output.txt") == _LINK
+
+
+def _empty(folder: str, besides: AbstractSet[str] = frozenset()) -> None:
+    for name in os.listdir(folder):
+        if name in besides:
+            continue
+        path = f"{folder}/{name}"
+        try:
+            os.unlink(path)
+        except (IsADirectoryError, PermissionError):
+            shutil.rmtree(path)
 
 
 def _remove_stubborn(path: str) -> None:

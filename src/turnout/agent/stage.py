@@ -28,9 +28,10 @@ def fill(directory: RunDir, grant: Grant, job: JobOrder, cache: Cache, is_wanted
     """
     told: Dict[str, Any] = {"files": 0, "bytes": 0, "downloaded": 0}
     if needs_files(grant, job):
-        directory.empty()
         if job.before is not None:
-            told = _restore(cache.read_manifest(job.before, is_wanted), directory.work, cache, is_wanted)
+            entries = cache.read_manifest(job.before, is_wanted)
+            directory.make_way(entry.path for entry in entries)
+            told = _restore(entries, directory.work, cache, is_wanted)
         if grant.carry is not None:
             _put_back(cache.read_manifest(grant.carry, is_wanted), directory.work, cache, is_wanted)
         directory.complete()

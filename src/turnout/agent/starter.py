@@ -17,7 +17,7 @@ from turnout.agent.starting import job_environment, make_order
 from turnout.wire.messages import JobOrder
 
 _RETURN_SECONDS = 1.0  # a run kept at hand for longer goes back
-_LAUNCHER_SECONDS = 20.0  # a launcher that takes longer to answer is as good as dead
+_LAUNCHER_SECONDS = 10.0  # a launcher that takes longer to answer is as good as dead
 _LOOK_SECONDS = 2.0
 _EPSILON = 1e-9
 
@@ -129,4 +129,4 @@ class Starter:
     def _give_back(self, attempt: Attempt) -> None:
         attempt.phase = Phase.CAPTURED
         attempt.add_fact("returned", {})
-        self._holding.expect_long_runs()
+        self._holding.expect_long_runs(attempt.grant.job)

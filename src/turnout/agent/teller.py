@@ -13,8 +13,10 @@ from turnout.agent.ender import Ender
 from turnout.agent.holding import Holding, clock
 from turnout.agent.hub import HubLine, Refused
 from turnout.agent.intake import Intake
+from turnout.agent.leavings import Leavings
 from turnout.agent.log import say
 from turnout.agent.poller import RETRY_LEAST, RETRY_MOST
+from turnout.wire.http import Unreachable
 from turnout.wire.messages import PROTOCOL, Hello, Orders, Poll, Welcome
 
 _REFUSALS = 3
@@ -32,12 +34,15 @@ class Teller:
     `heard` is when the hub last answered, `poll` what the next long poll says.
     """
 
-    def __init__(self, holding: Holding, ender: Ender, intake: Intake, reporter: Carrier, line: HubLine) -> None:
+    def __init__(
+        self, holding: Holding, intake: Intake, ender: Ender, leavings: Leavings, *, reporter: Carrier, line: HubLine
+    ) -> None:
         self.heard = time.monotonic()
         self.poll = holding.poll()
         self.is_welcome = False
         self._holding = holding
         self._ender = ender
+        self._leavings = leavings
         self._intake = intake
         self._reporter = reporter
         self._line = line
@@ -100,6 +105,9 @@ class Teller:
         self._is_busy = False
         if isinstance(answer, Exception):
             self._put_off(answer)
+            self._refusals += isinstance(answer, Refused)
+            if self._refusals > _REFUSALS:  # perhaps it speaks a newer protocol, and so does what is installed here
+                raise answer
             return
         self._must_greet = False
         self._must_report = True
@@ -160,14 +168,14 @@ class Teller:
             if with_result and f"{attempt.key}/captured" in orders.refused:
                 self._reconsider(attempt)
             elif is_last and attempt.phase is not Phase.OVER:
-                self._ender.retire(attempt)
+                self._leavings.retire(attempt)
 
     def _reconsider(self, attempt: Attempt) -> None:
         """The hub has not all of the output that the result speaks of, or other output."""
         attempt.look_at = 0.0
         attempt.refusals += 1
         if attempt.refusals >= _REFUSALS:
-            self._ender.settle(attempt)
+            self._leavings.settle(attempt)
 
     def _undelivered(self, error: Exception, told: List[Told]) -> None:
         """Nobody knows whether it arrived: all of it will be told again."""
@@ -178,8 +186,8 @@ class Teller:
         self._put_off(error)
 
     def _find_refused(self, error: Refused, told: List[Told]) -> None:
-        """A report that the hub will not have must not keep all others from it: each attempt is told of alone, and the
-        one that is refused again and again is given up."""
+        """A report that the hub will not have must not keep all others from it: each attempt is told of alone. What is
+        over and refused again and again is given up; what runs is no worse for it and goes on."""
         self._refusals += 1
         if self._refusals > 1 and not self._alone:
             self._alone = len(self._holding.attempts)
@@ -189,8 +197,8 @@ class Teller:
             self._begin_with = self._behind(attempt)
             say(f"{attempt.key}: the hub refuses what it tells: {error}")
             if attempt.refusals == _REFUSALS and attempt.result is not None:
-                self._ender.keep_files(attempt)  # perhaps it lost what was uploaded
-            elif attempt.refusals >= _REFUSALS:
+                self._leavings.keep_files(attempt)  # perhaps it lost what was uploaded
+            elif attempt.refusals >= 2 * _REFUSALS and attempt.phase >= Phase.ENDED:
                 self._ender.give_up(attempt, f"the hub refused what it told: {error}")
 
     def _behind(self, attempt: Attempt) -> Optional[Ref]:
@@ -201,6 +209,8 @@ class Teller:
     def _put_off(self, error: Exception) -> None:
         self._retry_at = time.monotonic() + self._pause
         self._pause = min(self._pause * 2, RETRY_MOST)
+        if not isinstance(error, (Unreachable, Refused)):
+            say(f"a request failed: {error!r}")
         self.take_trouble(error)
 
     def _rewind(self) -> None:

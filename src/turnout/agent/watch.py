@@ -14,7 +14,7 @@ _LOOK_SECONDS = 1.0
 
 
 class Watch:
-    """For the main thread. `poller` gets a descriptor for each, where there are such; the others have to be asked for."""
+    """For the main thread. `poller` gets a descriptor for each; where there is none, it has to be asked for."""
 
     def __init__(self, poller: "select.poll") -> None:
         self._poller = poller

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from turnout import errors
 
@@ -43,8 +43,8 @@ def damaged(digest: str) -> errors.Internal:
 
 
 @contextmanager
-def writing() -> Iterator[None]:
-    """Turns what the disk says into Unavailable; only around our own writes, not around a caller's iterable."""
+def disk(done: str) -> Iterator[None]:
+    """Turns what the disk says into Unavailable; only around our own calls, not around a caller's iterable."""
     try:
         yield
     except OSError as error:
@@ -52,7 +52,15 @@ def writing() -> Iterator[None]:
             hint = "free some disk space and try again"
             raise errors.Unavailable("no space is left for blobs", hint=hint) from error
         hint = "`turnout doctor` looks at the disk"
-        raise errors.Unavailable(f"blobs cannot be written: {error}", hint=hint) from error
+        raise errors.Unavailable(f"blobs cannot be {done}: {error}", hint=hint) from error
+
+
+def writing() -> AbstractContextManager[None]:
+    return disk("written")
+
+
+def reading() -> AbstractContextManager[None]:
+    return disk("read")
 
 
 def over_quota(used: int, quota: int) -> errors.Unavailable:

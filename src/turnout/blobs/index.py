@@ -1,7 +1,7 @@
 """Where each small blob lies: a dict of the newest and a compact sorted table of all the others.
 
 The table is a file that can be made again from the packs at any time, so it is written without ceremony and believed
-only when its checksum holds. Digests spread evenly; a fan-out by their first two bytes leaves a handful to look at.
+only when its checksum holds. Digests spread evenly; a fan-out by their first twelve bits leaves few to look at.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import struct
 import sys
 import zlib
 from array import array
-from collections import Counter
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import accumulate
 from typing import NamedTuple
 
 _HEAD = struct.Struct("<8sIIQ")  # magic, crc32 of the rest, length of the JSON head, number of blobs
 _MAGIC = b"turnidx1" if sys.byteorder == "little" else b"turnidxB"
 _PLACE = struct.Struct("=IQQ")
-_FAN = 1 << 16
+_FAN = 1 << 12
 
 
 class Place(NamedTuple):
@@ -113,7 +112,7 @@ class Index:
         return {int(number): length for number, length in json.loads(raw[_HEAD.size : start]).items()}
 
     def _in_table(self, digest: bytes) -> Place | None:
-        bucket = digest[0] << 8 | digest[1]
+        bucket = digest[0] << 4 | digest[1] >> 4
         first, last = self._fan[bucket], self._fan[bucket + 1]
         if first == last:
             return None
@@ -129,5 +128,4 @@ class Index:
         heads = array("H", digests)[::16]
         if sys.byteorder == "little":
             heads.byteswap()
-        sizes = Counter(heads)
-        self._fan = array("I", accumulate((sizes[bucket] for bucket in range(_FAN)), initial=0))
+        self._fan = array("I", [bisect_left(heads, bucket << 4) for bucket in range(_FAN + 1)])

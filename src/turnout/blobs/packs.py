@@ -16,6 +16,8 @@ from turnout.blobs.index import Place
 from turnout.wire import pack
 
 PACK_BYTES = 64 << 20
+LARGEST = 64 << 10
+"""of a blob in a pack: bounds what a header in a damaged place can make us read"""
 _IOV = 1000  # parts handed to the kernel at once; the limit is 1024
 
 
@@ -81,11 +83,10 @@ class Packs:
         """Append no more to these."""
         self._sealed.update(numbers)
 
-    def remove(self, numbers: Iterable[int]) -> None:
-        """Delete packs whose blobs are no longer wanted, or lie elsewhere too."""
-        for number in numbers:
-            os.unlink(self._path(number))
-            del self.lengths[number]
+    def remove(self, number: int) -> None:
+        """Delete a pack whose blobs are no longer wanted, or lie elsewhere too."""
+        os.unlink(self._path(number))
+        del self.lengths[number]
 
     def _write(self, number: int, start: int, parts: list[bytes]) -> None:
         fd = os.open(self._path(number), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -135,6 +136,8 @@ def _blob_at(content: mmap.mmap, at: int) -> tuple[bytes, int] | None:
     if parsed is None:
         return None
     size, digest = parsed
+    if size > LARGEST:
+        return None
     start = at + pack.HEADER.size
     with memoryview(content) as view, view[start : start + size] as body:
         sound = len(body) == size and hashlib.sha256(body).digest() == digest

@@ -92,13 +92,14 @@ class SmallBlobs:
                 for digest, place in self._index.items():
                     left[place.pack].append(digest)
                     kept[place.pack] += place.size + pack.HEADER.size
-            sparse = {number for number, length in self._packs.lengths.items() if 2 * kept[number] < length}
-            self._packs.seal(sparse)
-            for number in sparse:
-                self._move(left[number])
+            sparse = [number for number, length in self._packs.lengths.items() if 2 * kept[number] < length]
             if sparse:
-                self._save(without=sparse)  # first: an index must never promise what is no longer there
-                self._packs.remove(sparse)
+                self._packs.seal(sparse)
+                remove_durably(self._index_path)  # it must never promise what is no longer there
+                for number in sorted(sparse, key=kept.__getitem__):  # the emptiest make room for the others
+                    self._move(left[number])
+                    self._packs.remove(number)
+                self._save()
 
     def save(self) -> None:
         """Write the index down, so that the next opening is quick."""
@@ -120,15 +121,14 @@ class SmallBlobs:
         for digest in digests:
             try:
                 moving[digest] = self.read(digest)
-            except errors.Internal:
+            except (errors.Internal, errors.NotFound):
                 continue  # damaged, and forgotten by now
         if moving:
             self._append(moving)
 
-    def _save(self, without: Set[int] = frozenset()) -> None:
-        lengths = {number: length for number, length in self._packs.lengths.items() if number not in without}
+    def _save(self) -> None:
         with self._looking:
-            self._index.save(self._index_path, lengths)
+            self._index.save(self._index_path, self._packs.lengths)
 
     def _recover(self) -> None:
         covered = self._index.load(self._index_path)

@@ -18,9 +18,9 @@ from turnout.blobs import faults
 from turnout.blobs.base import Usage
 from turnout.blobs.large import LargeBlobs
 from turnout.blobs.marks import Marks
+from turnout.blobs.packs import LARGEST
 from turnout.blobs.small import SmallBlobs
 
-SMALL = 64 << 10
 _BATCH = 8 << 20  # bytes of small blobs gathered for one write and one fsync
 
 
@@ -33,14 +33,14 @@ class BlobStore:
 
     def __init__(self, directory: Path | str, *, quota: int | None = None) -> None:
         root = os.fspath(directory)
-        with faults.writing():
+        self._quota = quota
+        with faults.disk("opened"):
             for path in (root, f"{root}/packs", f"{root}/files"):
                 if not os.path.isdir(path):
                     os.mkdir(path, 0o700)
-        self._quota = quota
-        self._small = SmallBlobs(f"{root}/packs", f"{root}/index")
-        self._large = LargeBlobs(f"{root}/files")
-        self._marks = Marks(f"{root}/unwanted")
+            self._small = SmallBlobs(f"{root}/packs", f"{root}/index")
+            self._large = LargeBlobs(f"{root}/files")
+            self._marks = Marks(f"{root}/unwanted")
         self._wanting = threading.Lock()  # held while saying what is there, and while a collection decides
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class BlobStore:
                 raw = faults.raw(digest) if verified else hashlib.sha256(content).digest()
                 if raw.hex() != digest:
                     raise faults.mismatch(digest)
-                if len(content) > SMALL:
+                if len(content) > LARGEST:
                     self._put_large(digest, (content,))
                 else:
                     writer.add(raw, content)
@@ -73,17 +73,18 @@ class BlobStore:
         source, start = iter(chunks), b""
         for chunk in source:
             start += chunk
-            if len(start) > SMALL:
+            if len(start) > LARGEST:
                 self._put_large(digest, chain((start,), source))
                 return
         self.put_many([(digest, start)])
 
     def read(self, digest: str) -> bytes:
         raw = faults.raw(digest)
-        if digest in self._large.sizes:
-            with self._large.open(digest) as file:
-                return file.read()
-        return self._small.read(raw)
+        with faults.reading():
+            if digest in self._large.sizes:
+                with self._large.open(digest) as file:
+                    return file.read()
+            return self._small.read(raw)
 
     def read_many(self, digests: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         wanted = {digest: faults.raw(digest) for digest in digests}
@@ -93,7 +94,8 @@ class BlobStore:
 
     def open(self, digest: str) -> BinaryIO:
         raw = faults.raw(digest)
-        return self._large.open(digest) if digest in self._large.sizes else io.BytesIO(self._small.read(raw))
+        with faults.reading():
+            return self._large.open(digest) if digest in self._large.sizes else io.BytesIO(self._small.read(raw))
 
     def size(self, digest: str) -> int:
         size = self._small.size(faults.raw(digest))

@@ -63,7 +63,9 @@ def _draw(client: Client, metrics: list[str], runs: list[dict[str, Any]], output
             if points:
                 colour = colours(index / max(1, len(runs) - 1) * 0.9)
                 steps, values = [point["step"] for point in points], [point["value"] for point in points]
-                axis.plot(steps, values, color=colour, marker="o" if len(points) == 1 else None, label=_label(run, names))
+                axis.plot(
+                    steps, values, color=colour, marker="o" if len(points) == 1 else None, label=_label(run, names)
+                )
                 drawn.append(run["name"])
     for axis, metric in zip(axes, metrics, strict=True):
         axis.set_xlabel("step")

@@ -65,7 +65,7 @@ def start_hub(home: Home, *, listen: str | None = None) -> None:
         raise from_dict(answer)
 
 
-def _start(argv: list[str], home: Home, passed: int) -> "subprocess.Popen[bytes]":
+def _start(argv: list[str], home: Home, passed: int) -> subprocess.Popen[bytes]:
     log = os.open(home.hub_log, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         return subprocess.Popen(

@@ -80,7 +80,9 @@ class Dispatch:
         """Grants what fits now; None when a grant is being made already, nothing would fit, or the agent began anew."""
         with self._sessions.lock:
             room = session.room()
-            if session.taking or session.leaving or room.slots <= 0 or self._newest(session) is not session:
+            if session.taking or session.leaving or self._newest(session) is not session:
+                return None
+            if room.slots + room.ahead <= 0:
                 return None
             session.taking = True
         taker = Taker(agent=session.agent, target=session.target, node=session.node, room=room)

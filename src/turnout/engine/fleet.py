@@ -76,7 +76,7 @@ class Fleet:
             if target is not None and handle is None:
                 handle = target.provider.find(agent.launch_token)
             if target is None or handle is None:
-                self._give_up(agent, "it was never started")
+                self._give_up(agent, "it was never started" if target is not None else f"no target {agent.target}")
                 continue
             if agent.handle is None:
                 self.store.write(lambda tx, a=agent.id, h=handle: agents.set_handle(tx, a, h))  # type: ignore[misc]
@@ -119,9 +119,13 @@ class Fleet:
         """An agent's process is gone. With runs in hand, another takes its place there; else the agent is history."""
         session = self.sessions.get(agent.id)
         if session is not None and session.held and agent.state is not AgentState.GONE:
-            if now >= target.not_before:
+            found = target.provider.find(agent.launch_token)
+            if found is not None and found != agent.handle:  # an earlier hub started it again and could not say so
+                self._take_handle(agent, found)
+            elif now >= target.not_before:
                 _log.warning("agent %d died with %d runs in hand; starting it again", agent.id, len(session.held))
                 self._launch(target, agent, now)
+                self.sessions.renew(agent.id, now)  # nobody else has its runs: it may take its time to say hello
             return
         self._forget(agent)
 
@@ -173,8 +177,10 @@ class Fleet:
             if not self._holds(agent):
                 self._forget(agent)
             return
-        handle = answer
         target.tried(now)
+        self._take_handle(agent, answer)
+
+    def _take_handle(self, agent: Agent, handle: str) -> None:
         self.store.write(lambda tx: agents.set_handle(tx, agent.id, handle))
         self._known[agent.id] = _with_handle(agent, handle)
 

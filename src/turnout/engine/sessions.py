@@ -33,16 +33,19 @@ class Session:
     taking: bool = False
     leaving: bool = False
     newest_poll: int = 0
+    ahead: float = 0.0
+    short: frozenset[int] = frozenset()
 
     def hear(self, poll: Poll) -> None:
         """Takes what a message says about the agent itself."""
         self.heard = True
         for attempt in poll.held:
             self.unconfirmed.pop(attempt, None)
-        self.jobs_known = set(poll.jobs)  # an agent forgets orders it does not need; one that was just sent may go twice
+        self.jobs_known = set(poll.jobs)  # it forgets orders it does not need; one on its way to it may go twice
         if poll.number >= self.newest_poll:
             self.newest_poll = poll.number
             self.slots, self.memory, self.gpus = poll.slots, poll.memory, poll.gpus
+            self.ahead, self.short = poll.ahead, frozenset(poll.short)
 
     def room(self) -> Room:
         """What may still be granted: what the agent said, less what is on its way to it."""
@@ -54,6 +57,7 @@ class Session:
             max_runs=self.max_runs, slots=self.slots - sum(grant.slots for grant in coming),
             memory=self.memory - sum(grant.memory for grant in coming),
             gpus=self.gpus - sum(grant.gpus for grant in coming), running=running,
+            ahead=self.ahead, short=self.short,
         )  # fmt: skip
 
     def grant(self, grants: Iterable[Grant]) -> None:

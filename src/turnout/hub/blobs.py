@@ -35,7 +35,7 @@ def send_pack(blobs: Blobs, digests: list[str]) -> Iterator[bytes]:
 
 
 async def receive_pack(blobs: Blobs, stream: AsyncIterator[bytes]) -> dict[str, int]:
-    """Keeps every blob of a pack; on disk when this returns. InvalidInput when the stream is damaged: then none is promised."""
+    """Keeps every blob of a pack; on disk when this returns. InvalidInput when it is damaged: then none is promised."""
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as spool:
         await _fill(spool, stream)
         return {"stored": await run_in_threadpool(_store, blobs, spool)}

@@ -12,6 +12,9 @@ from turnout.query.tokens import check_text
 
 MAX_COLUMNS = 64
 
+#: Can be shown, but not sorted or filtered by.
+SHOWN_ONLY = frozenset({"command", "message"})
+
 # Widths are bounded: a format may ask for a line as long as memory otherwise. A comma belongs to the format only where
 # no column could begin behind it.
 _VALUE_FORMAT = r"(?:[^,%]?[<>=^])?[+\- ]?z?\#?0?\d{0,3}(?:_|,(?=\.\d|[deEfFgGn%]?\s*(?:,|$)))?(?:\.\d{1,2})?[a-zA-Z%]?"
@@ -91,14 +94,17 @@ def parse_columns(text: str) -> list[Column]:
 
 
 def _column(text: str, found: re.Match[str]) -> Column:
-    reader = Reader(found["name"], "columns", whole=text, offset=found.start("name"))
-    name = reader.column()
-    reader.expect_end('quote a name with unusual characters: metrics."val loss"')
+    name, kind = found["name"], Kind.TEXT
+    if name not in SHOWN_ONLY:
+        reader = Reader(name, "columns", whole=text, offset=found.start("name"))
+        name = reader.column()
+        reader.expect_end('quote a name with unusual characters: metrics."val loss"')
+        kind = field_of(name).kind
     header = (found["header"] or "").strip()
     if header.startswith('"'):
         header = _ESCAPED.sub(r"\1", header[1:-1])
     spec = found["format"] or ""
-    if found["format"] is not None and not _formats(spec, field_of(name).kind):
+    if found["format"] is not None and not _formats(spec, kind):
         message = f"{shown(spec)} does not format {name}"
         hint = "write for example :.3f for a number, :>10 for text, :%H.%M for a time"
         raise problem("columns", text, found.start("format"), found.end("format"), message, hint)

@@ -29,6 +29,9 @@ class Room:
     memory: int
     gpus: int
     running: Mapping[int, int]
+    ahead: float = 0.0
+    """slots beyond those, for runs of `short` jobs: the next is then at hand when one ends"""
+    short: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +63,17 @@ def choose(
     placed: list[Placed] = []
     slots, memory, gpus, running = room.slots + _EPSILON, room.memory, room.gpus, dict(room.running)
     for waiting in queue:
-        if slots <= 2 * _EPSILON:
+        if slots + room.ahead <= 2 * _EPSILON:
             break
         need = slots_of(waiting, room.max_runs)
+        ahead = room.ahead if waiting.job in room.short else 0.0
         for _ in range(waiting.copies):
             if len(placed) == most:
                 return placed
             here = running.get(waiting.job, 0)
             if (
-                need > slots
+                need > slots + ahead
+                or need > room.max_runs + _EPSILON  # it would wait there for ever, however much is offered ahead
                 or (waiting.memory or 0) > memory
                 or (waiting.gpus or 0) > gpus
                 or (waiting.concurrent is not None and here >= waiting.concurrent)

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from turnout.snapshot import secrets
 from turnout.snapshot.problems import Kind, Problems
-from turnout.snapshot.reading import KEPT_SIZE, Changing, read_stable
+from turnout.snapshot.reading import KEPT_SIZE, OPENING, Changing, read_stable
 from turnout.snapshot.snapshot import Snapshot
 from turnout.snapshot.walk import identity
 from turnout.wire.manifest import Entry
@@ -90,7 +90,7 @@ class _Delivery:
             if len(head) == now.size <= KEPT_SIZE:
                 yield now.digest, head
                 if now.digest == entry.digest:
-                    del self.unsettled[entry.path]
+                    self.unsettled.pop(entry.path, None)
 
     def _read_again(self, entry: Entry) -> tuple[Entry, bytes]:
         """The file as it is now, noted as unsettled, and its content or the beginning of it; b"" when it is refused."""
@@ -111,7 +111,8 @@ class _Delivery:
     def _chunks(self, entry: Entry) -> Iterator[bytes]:
         found = hashlib.sha256()
         try:
-            with open(os.path.join(self._snapshot.root, entry.path), "rb", buffering=0) as file:
+            file_number = os.open(os.path.join(self._snapshot.root, entry.path), OPENING)
+            with open(file_number, "rb", buffering=0) as file:
                 while block := file.read(_BLOCK):
                     found.update(block)
                     yield block

@@ -16,6 +16,7 @@ from functools import cached_property
 GIT_RULES = ".gitignore"
 OUR_RULES = ".turnoutignore"
 VENV_MARK = "pyvenv.cfg"
+MOST = 1 << 20  # bytes read of a rule file
 NEVER_TAKEN = frozenset(
     (".git", ".turnout", "__pycache__", "node_modules", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".tox",
      ".ipynb_checkpoints")
@@ -40,13 +41,20 @@ class RuleFile:
 
     def decides(self, path: str, is_dir: bool) -> bool | None:
         """True: leave out, False: take, None: no pattern matches."""
-        shown = self._shown(path, is_dir)
-        return next((leave_out for matches, leave_out in self._patterns if matches(shown)), None)
+        return self._decides(self._shown(path, is_dir))
+
+    def decides_above(self, levels: int) -> bool | None:
+        """The same for the directory so many levels above the root; 0 is the root itself."""
+        shown = self._lead.split("/")[: self._lead.count("/") - levels]
+        return self._decides("/".join([*shown, ""])) if shown else None
 
     def reaches_into(self, path: str) -> bool:
         """Whether a pattern takes something back in from below the directory `path`."""
         below = self._shown(path, True)
         return any(head.startswith(below) or (deep and below.startswith(head)) for head, deep in self._taken_back)
+
+    def _decides(self, shown: str) -> bool | None:
+        return next((leave_out for matches, leave_out in self._patterns if matches(shown)), None)
 
     def _shown(self, path: str, is_dir: bool) -> str:
         return self._lead + path[self._cut :] + "/" * is_dir
@@ -91,7 +99,7 @@ class Rules:
         """As seen from `directory` (relative, ends with ``/``, or "") that holds these rule files, by name."""
         if not texts:
             return self
-        return self._with(
+        return self.extended(
             [
                 RuleFile(text.decode("utf-8", "replace"), ours=name == OUR_RULES, cut=len(directory))
                 for name, text in texts.items()
@@ -123,36 +131,51 @@ class Rules:
                 return decision
         return self._left_out
 
+    def leave_out_above(self, levels: int, name: str) -> bool:
+        """The same for a directory above the root, called `name`, so many levels up; 0 is the root itself."""
+        if not self.concerns(name):
+            return False
+        return next((found for file in self._files if (found := file.decides_above(levels)) is not None), False)
+
     def reach_into(self, path: str, name: str) -> bool:
         """Whether to look into the directory `path`, whose last part is `name`, although it is left out."""
         return name not in NEVER_TAKEN and any(file.ours and file.reaches_into(path) for file in self._files)
 
-    def _with(self, files: list[RuleFile], what: str) -> Rules:
+    def extended(self, files: list[RuleFile], what: str) -> Rules:
+        """With further rule files, which come from deeper in the tree; `what` tells them from any others."""
         both = (*files, *self._files)  # deeper first; the sort is stable
         strongest_first = sorted(both, key=lambda file: not file.ours)
         return Rules(tuple(strongest_first), _digest(self.key + what), left_out=self._left_out)
 
 
 def rules_above(root: str) -> Rules:
-    """The rules that the git repository around `root` sets from above it; none outside a repository."""
+    """The rules that the git repository around `root` sets from above it; none outside a repository.
+
+    None either when they leave out `root` itself, as those of a repository over a whole home directory do: the user
+    has chosen this directory.
+    """
     rules = Rules()
     top = git_top(root)
     if top is None:
         return rules
-    where = top
-    parts = os.path.relpath(root, top).split(os.sep) if root != top else []
-    found = [(os.path.join(top, ".git", "info", "exclude"), "/".join([*parts, ""]))]
+    where, parts = top, [part for part in root[len(top) :].split("/") if part]
+    rules = _extend(rules, os.path.join(top, ".git", "info", "exclude"), parts)
     for depth, part in enumerate(parts):
-        found.append((os.path.join(where, GIT_RULES), "/".join([*parts[depth:], ""])))
+        rules = _extend(rules, os.path.join(where, GIT_RULES), parts[depth:])
         where = os.path.join(where, part)
-    for path, lead in found:
-        try:
-            with open(path, "rb") as file:
-                text = file.read()
-        except OSError:
-            continue
-        rules = rules._with([RuleFile(text.decode("utf-8", "replace"), ours=False, lead=lead)], repr((lead, text)))
-    return rules
+    left_out = any(rules.leave_out_above(levels, part) for levels, part in enumerate(reversed(parts)))
+    return Rules() if left_out else rules
+
+
+def _extend(rules: Rules, path: str, below: list[str]) -> Rules:
+    """`rules` and those in the file at `path`, whose directory is `below` above the root."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MOST)
+    except OSError:
+        return rules
+    lead = "".join(f"{part}/" for part in below)
+    return rules.extended([RuleFile(text.decode("utf-8", "replace"), ours=False, lead=lead)], repr((lead, text)))
 
 
 def git_top(root: str) -> str | None:

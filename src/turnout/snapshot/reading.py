@@ -21,7 +21,8 @@ KEPT_TOTAL = 64 << 20
 _WHOLE = 1 << 20
 _TRIES = 3
 _AT_ONCE = 1 << 20
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""What once was a file may be a link or a pipe by now."""
 
 
 class Changing(Exception):
@@ -90,10 +91,12 @@ def read_stable(fd: int | None, name: str, seen: Identity) -> FileRead:
     `seen` is what its lstat said just now: while that still holds after the reading, nothing happened in between.
     """
     for _ in range(_TRIES):
-        file = os.open(name, _FILE, dir_fd=fd)
+        file = os.open(name, OPENING, dir_fd=fd)
         try:
             if seen[0] <= _WHOLE:
                 head = os.read(file, seen[0] + 1)
+                while len(head) < seen[0] and (more := os.read(file, seen[0] + 1 - len(head))):
+                    head += more
                 digest, size = hashlib.sha256(head).hexdigest(), len(head)
             else:
                 digest, head, size = _hash_large(file)

@@ -12,7 +12,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from turnout.snapshot.cache import Folder, Folders, Identity
-from turnout.snapshot.ignore import GIT_RULES, OUR_RULES, VENV_MARK, Rules, rules_above
+from turnout.snapshot.ignore import GIT_RULES, MOST, OUR_RULES, VENV_MARK, Rules, rules_above
 from turnout.snapshot.policy import Policy, in_words
 from turnout.snapshot.problems import Kind, Problems
 from turnout.wire import manifest
@@ -20,7 +20,6 @@ from turnout.wire.manifest import BadManifest, Entry
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MARKS = frozenset((GIT_RULES, OUR_RULES, VENV_MARK))
-_RULES = 1 << 20
 _NOTHING = Folder()
 Item = os.DirEntry[str]
 Looked = tuple[str, Identity]
@@ -33,7 +32,7 @@ class TooMany(Exception):
 
 @dataclass(slots=True)
 class Tree:
-    """What a walk found. `pending` are the files to be read, by directory."""
+    """What a walk found below `root`, a real path. `pending` are the files to be read, by directory."""
 
     root: str
     folders: Folders = field(default_factory=dict)
@@ -69,17 +68,15 @@ class _Walker:
             self._problems.add(path, "is nested too deeply")
             return
         try:
-            # The root may be a link: it is what the user said.
-            fd = os.open(name, _DIRECTORY if path else _DIRECTORY & ~os.O_NOFOLLOW, dir_fd=parent)
+            fd = os.open(name, _DIRECTORY, dir_fd=parent)
+            try:
+                self._look_through(fd, path, rules)
+            finally:
+                os.close(fd)
         except FileNotFoundError:
-            return
+            return  # gone by now
         except OSError as error:
             self._problems.add(path or ".", f"cannot be read ({error.strerror})", Kind.ACCESS)
-            return
-        try:
-            self._look_through(fd, path, rules)
-        finally:
-            os.close(fd)
 
     def check_total(self) -> None:
         """Refuse a tree over the cap, naming what makes it large."""
@@ -132,15 +129,18 @@ class _Walker:
 
     def _take_link(self, fd: int, name: str, full: str) -> None:
         """Keep a link that stays inside; one that says so in a roundabout way is straightened."""
-        target = os.readlink(name, dir_fd=fd)
+        try:
+            target = os.readlink(name, dir_fd=fd)
+        except FileNotFoundError:
+            return
         try:
             self.tree.links.append(manifest.link_entry(full, target))
             return
         except BadManifest:
             pass
-        root = os.path.realpath(self.tree.root)
+        root = self.tree.root
         leads_to = os.path.realpath(os.path.join(root, full))
-        if leads_to.startswith(root + "/"):
+        if leads_to == root or leads_to.startswith(root + "/"):
             straight = os.path.relpath(leads_to, os.path.dirname(os.path.join(root, full)))
             self.tree.links.append(manifest.link_entry(full, straight))
         elif not os.path.exists(os.path.join(leads_to, VENV_MARK)):  # a link to a virtual environment counts as one
@@ -214,5 +214,5 @@ def _rule_texts(fd: int, marks: Set[str]) -> dict[str, bytes]:
             except OSError:
                 continue  # as a file of the tree it will be refused
             with os.fdopen(rules, "rb") as file:
-                texts[name] = file.read(_RULES)
+                texts[name] = file.read(MOST)
     return texts

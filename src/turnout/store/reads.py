@@ -61,19 +61,20 @@ def show_runs(connection: sa.Connection, ids: Sequence[int], *, children: bool =
     for part in _parts(ids):
         for row in connection.execute(sa.select(table).where(table.c.id.in_(part))).mappings():
             rows[row["id"]] = _to_view(row)
+    _add_scripts(connection, rows)
     _add_parents(connection, rows)
     _add_values(connection, rows)
     if children:
         _add_children(connection, rows)
     views = [rows[run] for run in ids if run in rows]
     for view in views:
-        del view["_id"], view["_parent"]
+        del view["_id"], view["_parent"], view["_job"]
     return views
 
 
 def _to_view(row: Any) -> View:
     return {
-        "_id": row["id"], "_parent": row["parent"],
+        "_id": row["id"], "_parent": row["parent"], "_job": row["job_id"],
         "name": run_name(row["number"], row["child"] or None), "job": job_name(row["job_id"]), "label": row["label"],
         "experiment": row["experiment"], "workspace": row["workspace"], "state": row["state"], "reason": row["reason"],
         "exit_code": row["exit_code"], "signal": row["signal"], "message": row["message"], "attempts": row["attempt"],
@@ -83,6 +84,18 @@ def _to_view(row: Any) -> View:
         "remaining": row["remaining"], "priority": row["priority"],
         "duration": None if row["ended"] is None or row["started"] is None else round(row["ended"] - row["started"], 3),
     }  # fmt: skip
+
+
+def _add_scripts(connection: sa.Connection, rows: dict[int, View]) -> None:
+    """A run of a script has its arguments alone; shown is the command as it was submitted."""
+    table = schema.jobs
+    scripts: dict[int, str] = {}
+    for part in _parts(sorted({view["_job"] for view in rows.values()})):
+        select = sa.select(table.c.id, table.c.display).where(table.c.id.in_(part), table.c.script.is_not(None))
+        scripts.update({row.id: json.loads(row.display)[0] for row in connection.execute(select)})
+    for view in rows.values():
+        if view["_job"] in scripts:
+            view["command"].insert(0, scripts[view["_job"]])
 
 
 def _add_parents(connection: sa.Connection, rows: dict[int, View]) -> None:

@@ -85,7 +85,7 @@ def _sorted(select: sa.Select[tuple[int]], order: Sort) -> Iterator[sa.Select[tu
         rows = _namespace(space, name)
         for present, keys in _sort_keys(space, rows):
             having = select.join(rows, rows.c.run_id == _RUNS.c.id).where(*present)
-            yield having.order_by(*_directed(order, *keys, _RUNS.c.id))
+            yield having.order_by(*_directed(order, *keys, rows.c.run_id))
         yield select.where(_RUNS.c.id.not_in(sa.select(rows.c.run_id))).order_by(newest_first)
         return
     if order.column == "name":
@@ -225,7 +225,7 @@ def _is_named(column: str, text: str) -> Condition:
         number = parse_job_name(text)
         return _RUNS.c.job_id == number if number is not None and text == job_name(number) else sa.false()
     parsed = parse_run_name(text)
-    if parsed is None or text != run_name(*parsed):
+    if parsed is None or text != run_name(parsed[0], parsed[1] or None):
         return sa.false()
     if column == "parent":
         return sa.and_(_RUNS.c.number == parsed[0], _RUNS.c.child > 0) if parsed[1] is None else sa.false()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from operator import itemgetter
 from typing import Iterable, List, NamedTuple, Sequence, Set
 
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -120,7 +121,7 @@ def encode(entries: Iterable[Entry]) -> bytes:
     quote = json.encoder.encode_basestring_ascii
     lines = [
         f'[{quote(path)},{mode},{size},"{digest}"]' if not link else f'[{quote(path)},{mode},0,"",{quote(link)}]'
-        for path, mode, size, digest, link in sorted(entries)
+        for path, mode, size, digest, link in sorted(entries, key=itemgetter(0))
     ]
     return ("[" + ",\n".join(lines) + "]\n").encode("ascii")
 

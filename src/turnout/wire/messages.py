@@ -136,6 +136,9 @@ class Poll:
     wait: float
     number: int = 0
     """grows with each: what an older one says is free, when it arrives behind a newer one, is not free any more"""
+    ahead: float = 0.0
+    """slots beyond max-runs for runs of the jobs in `short`, so that the next is at hand when one ends"""
+    short: List[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,17 @@
 """Many blobs in one stream, on the wire and at rest: ``header | content``, repeated.
 
-A header is ``magic (4) | crc32 of what follows (u32) | size (u64) | sha256 (32)``, little-endian. The digest proves the
-content; magic and checksum let a reader of a damaged file find the next good blob instead of giving up on the rest.
+A header is ``magic (4) | size (u64) | sha256 (32)``, little-endian. The digest proves the content and with it the size.
+The magic lets a reader of a damaged file find the next good blob instead of giving up on the rest.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-import zlib
 from typing import BinaryIO, Iterator, Optional, Tuple
 
-HEADER = struct.Struct("<4sIQ32s")
+HEADER = struct.Struct("<4sQ32s")
 MAGIC = b"\xf7tB1"
-_BODY = struct.Struct("<Q32s")
 
 
 class BadPack(ValueError):
@@ -27,8 +25,7 @@ def header(digest: str, size: int) -> bytes:
 
 def raw_header(digest: bytes, size: int) -> bytes:
     """The same for a digest of 32 bytes."""
-    body = _BODY.pack(size, digest)
-    return MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
+    return HEADER.pack(MAGIC, size, digest)
 
 
 def entry(digest: str, content: bytes) -> bytes:
@@ -40,8 +37,8 @@ def parse_header(head: bytes) -> Optional[Tuple[int, bytes]]:
     """(size, raw sha256), or None when these are not the bytes of a header."""
     if len(head) != HEADER.size or head[:4] != MAGIC:
         return None
-    _, crc, size, raw = HEADER.unpack(head)
-    return (size, raw) if zlib.crc32(head[8:]) == crc else None
+    _, size, raw = HEADER.unpack(head)
+    return size, raw
 
 
 def read(stream: BinaryIO, *, max_blob: int) -> Iterator[Tuple[str, bytes]]:

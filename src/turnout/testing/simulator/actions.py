@@ -1,7 +1,7 @@
 """The engine's decisions on a disk in memory: the model that the real engine is compared with.
 
-The functions follow ``engine.take``, ``engine.report``, ``engine.steer`` and ``engine.submit`` line by line, with dictionaries
-where those have SQL; all that is decided is decided by the same ``schedule`` and ``wire`` code.
+The functions follow ``engine.take``, ``engine.report``, ``engine.steer`` and ``engine.submit`` line by line, with
+dictionaries where those have SQL; all that is decided is decided by the same ``schedule`` and ``wire`` code.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def submit(tx: Tx, submission: Submission) -> dict[str, object]:
     """A job and its runs, once per key."""
     disk, spec = tx.disk, submission.spec
     if submission.key in disk.answers:
+        tx.seen.add("submission known")
         return disk.answers[submission.key]
     job = len(disk.jobs) + 1
     disk.jobs[job] = spec
@@ -200,15 +201,18 @@ class _Telling:
         ref = (fact.run, fact.attempt)
         record = self._current(ref)
         if record is None:
+            self._tx.seen.add("fact refused: not current")
             self.receipt.fenced.add(ref)
             return
         if fact.kind == "captured" and not self._is_complete(fact):
             self.receipt.refused.append(f"{fact.run}.{fact.attempt}/captured")
+            # A node that lost its copy offers nothing, so it cannot know otherwise how much is here.
             mark = self._tx.disk.marks.get((*ref, _OUTPUT)) or Mark()
-            self.receipt.acks[f"{fact.run}.{fact.attempt}/{_OUTPUT}"] = mark.size  # a node that lost its copy cannot know
+            self.receipt.acks[f"{fact.run}.{fact.attempt}/{_OUTPUT}"] = mark.size
             return
         step = machine.advance(record, fact.attempt, _parse(fact), self._tx.now)
         if isinstance(step, Refusal):
+            self._tx.seen.add(f"fact refused: {step.value}")
             if step is machine.FENCED:
                 self.receipt.fenced.add(ref)
             return
@@ -223,6 +227,10 @@ class _Telling:
         key = (chunk.run, chunk.attempt, chunk.stream)
         mark = self._tx.disk.marks.get(key) or Mark()
         skip = fresh_part(mark.size, chunk.offset, len(content))
+        if skip is None:
+            self._tx.seen.add("piece beyond a gap")
+        elif skip:
+            self._tx.seen.add("piece repeated")
         if skip is not None and skip < len(content):
             store = self._keep_output if chunk.stream == _OUTPUT else self._keep_records
             mark = self._tx.disk.marks[key] = store(key, mark, content[skip:])

@@ -1,12 +1,11 @@
 """An agent's process, by the rules of ``turnout.agent`` (`intake`, `starter`, `ender`, `teller`, `poller`, `adopt`).
 
-It differs from the real one in three ways only: bytes are counted in tens instead of millions, so that every limit is met; a run's
-directory is a `Files`; and what threads do one after the other is done by timers.
+It differs from the real one in three ways only: bytes are counted in tens instead of millions, so that every limit is
+met; a run's directory is a `Files`; and what threads do one after the other is done by timers.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from enum import IntEnum
 from functools import partial
@@ -16,7 +15,18 @@ from turnout.testing.simulator.link import Call, Line, Refused
 from turnout.testing.simulator.shipping import PIECE, Shipping
 from turnout.testing.simulator.world import LEASE, Process, World
 from turnout.wire.messages import (
-    PROTOCOL, Attempt, Chunk, Fact, Grant, Hello, NodeFacts, Orders, Poll, Report, Stop, Welcome,
+    PROTOCOL,
+    Attempt,
+    Chunk,
+    Fact,
+    Grant,
+    Hello,
+    NodeFacts,
+    Orders,
+    Poll,
+    Report,
+    Stop,
+    Welcome,
 )  # fmt: skip
 
 _TAIL_SECONDS = 0.25
@@ -130,6 +140,12 @@ class Agent(Process):
     def holding(self) -> list[Held]:
         return list(self._held.values())
 
+    def stray_commands(self) -> list[str]:
+        """Commands in its directory that run though it does not hold them, or is not there to."""
+        here = self._disk.items()
+        running = [(ref, files.command) for ref, files in here if files.command is not None and files.command.alive]
+        return [command.name for ref, command in running if not self.alive or ref not in self._held]
+
     # --- life ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -144,7 +160,8 @@ class Agent(Process):
         self._must_greet, self._must_report = True, False
         self._retry_at, self._pause, self._poll_pause = 0.0, _RETRY_LEAST, _RETRY_LEAST
         self._heard = self._idle_since = self._renewed = now
-        self._told = Poll(0.0, 0, 0, [], [], 0.0)
+        self._polls = 0
+        self._told = self._say()
         self._begin_with: Attempt | None = None
         self._adopt()
         self._tick()
@@ -169,7 +186,7 @@ class Agent(Process):
                 self._watch(held)
 
     def _tick(self) -> None:
-        """What the main loop does when nothing happens: looks at growing output, starts what it can, and may be done."""
+        """What the main loop does when nothing happens: looks at growing output, starts what it can, or is done."""
         if self._is_done():
             self._leave("nothing to do" if self._welcome else "the hub does not answer")
         else:
@@ -208,7 +225,7 @@ class Agent(Process):
             self._disk.pop(held.ref, None)
         self.kill()
 
-    # --- the hub's orders -----------------------------------------------------------------------------------------------
+    # --- the hub's orders ---------------------------------------------------------------------------------------------
 
     def _poll(self) -> None:
         asked, sent = self._told, self.world.now
@@ -235,7 +252,8 @@ class Agent(Process):
         max_runs = self._welcome.max_runs if self._welcome is not None else 0
         busy = sum(held.grant.slots for held in self._held.values() if held.phase < Phase.ENDED)
         slots = 0.0 if self._is_leaving else max_runs + self._ahead - busy
-        return Poll(slots, 0, 0, list(self._held), list(self._jobs), LEASE / 3)
+        self._polls += 1
+        return Poll(slots, 0, 0, list(self._held), list(self._jobs), LEASE / 3, self._polls)
 
     def _take(self, orders: Orders, asked: Poll, sent: float) -> bool:
         """Does as it is told; whether anything was new."""
@@ -262,7 +280,7 @@ class Agent(Process):
             self.world.sometimes("refused: say hello first")
             self._must_greet = True
 
-    # --- one attempt, from grant to start -------------------------------------------------------------------------------
+    # --- one attempt, from grant to start -----------------------------------------------------------------------------
 
     def _accept(self, grant: Grant) -> bool:
         ref = (grant.run, grant.attempt)
@@ -315,7 +333,7 @@ class Agent(Process):
             self._watch(held)
         self._turn()
 
-    # --- one attempt, from start to end ---------------------------------------------------------------------------------
+    # --- one attempt, from start to end -------------------------------------------------------------------------------
 
     def _watch(self, held: Held) -> None:
         command = held.files.command
@@ -386,7 +404,7 @@ class Agent(Process):
         if held.files.command is not None:
             held.files.command.end_tree()
 
-    # --- telling the hub ------------------------------------------------------------------------------------------------
+    # --- telling the hub ----------------------------------------------------------------------------------------------
 
     def _greet(self) -> None:
         facts = NodeFacts(self.machine.name, _CPUS, 0, [], str(self.machine.boot), self.life, "", "")

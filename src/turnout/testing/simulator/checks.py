@@ -1,4 +1,4 @@
-"""What must hold: at every change, and when all is over. Seen from outside: by what people were told and commands did."""
+"""What must hold, at every change and when all is over: measured by what people were told and commands really did."""
 
 from __future__ import annotations
 
@@ -132,7 +132,9 @@ def _check_bytes(disk: Disk, record: RunRecord, truths: dict[Attempt, Truth]) ->
         if len(points) != len(set(points)) or any(number >= emitted for number in points):
             raise Broken(f"the metrics of {ref} are doubled or invented: {points} of {emitted}")
         if _is_committed(disk, ref) and not truth.damaged and (len(have) < len(truth.output) or len(points) < emitted):
-            raise Broken(f"{ref} was committed without {len(truth.output) - len(have)} B, {emitted - len(points)} points")
+            raise Broken(
+                f"{ref} was committed without {len(truth.output) - len(have)} B, {emitted - len(points)} points"
+            )
 
 
 def _is_committed(disk: Disk, ref: Attempt) -> bool:

@@ -1,4 +1,4 @@
-"""What goes wrong, and when. Each simulation has its own few kinds of trouble, so that each is met alone and with others."""
+"""What goes wrong, and when. Each simulation has a few kinds of trouble, so that each is met alone and with others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Weather
 from turnout.testing.simulator.world import LEASE, Process, World
 from turnout.testing.simulator.yard import Yard
+
+#: What lasts until the faults are over: messages lost, late or doubled, slow commits, a hub that dies right after a
+#: commit, and a provider that cannot start or see agents.
+LASTING = ("rain", "mist", "echo", "slow disk", "fragile hub", "bad yard")
+#: What strikes a few times.
+SUDDEN = (
+    "kill hub", "stop hub", "kill agent", "stop agent", "kill launcher", "kill supervisor", "cut up", "cut down",
+    "sleep", "power cut", "freeze",
+)  # fmt: skip
+KINDS = LASTING + SUDDEN
 
 
 class Faults:
@@ -29,16 +39,14 @@ class Faults:
     def begin(self) -> None:
         """Chooses this simulation's troubles; about one in eight has none."""
         rng = self._world.rng
-        lasting: dict[str, Callable[[], None]] = {
-            "rain": self._rain, "mist": self._mist, "echo": self._echo, "slow disk": self._slow_disk,
-            "fragile hub": self._fragile_hub, "bad yard": self._bad_yard,
-        }  # fmt: skip
-        sudden: dict[str, Callable[[], None]] = {
-            "kill hub": self._kill_hub, "stop hub": self._stop_hub, "kill agent": self._kill_agent,
-            "stop agent": self._stop_agent, "kill launcher": self._kill_launcher, "kill supervisor": self._kill_supervisor,
-            "cut up": partial(self._cut, "up_cut"), "cut down": partial(self._cut, "down_cut"),
-            "sleep": self._sleep, "power cut": self._power_cut,
-        }  # fmt: skip
+        lasting = dict(zip(LASTING, (
+            self._rain, self._mist, self._echo, self._slow_disk, self._fragile_hub, self._bad_yard,
+        ), strict=True))  # fmt: skip
+        sudden: dict[str, Callable[[], None]] = dict(zip(SUDDEN, (
+            self._kill_hub, self._stop_hub, self._kill_agent, self._stop_agent, self._kill_launcher,
+            self._kill_supervisor, partial(self._cut, "up_cut"), partial(self._cut, "down_cut"), self._sleep,
+            self._power_cut, self._freeze,
+        ), strict=True))  # fmt: skip
         share = rng.choice((0.0, 0.15, 0.15, 0.3, 0.3, 0.5))
         for name, start in lasting.items():
             if rng.random() < share and name not in self._spared:
@@ -48,7 +56,7 @@ class Faults:
             if rng.random() < share and name not in self._spared:
                 self.kinds.append(name)
                 for _ in range(rng.choice((1, 1, 2, 3))):
-                    self._world.clock.after(rng.uniform(0.0, self._until), partial(self._strike, name, strike))
+                    self._world.clock.after(rng.uniform(0.0, 0.8 * self._until), partial(self._strike, name, strike))
         self._world.note("faults", "are", ", ".join(self.kinds))
         self._world.clock.after(self._until, self._end)
 
@@ -64,10 +72,10 @@ class Faults:
     def _seconds(self) -> float:
         """How long something lasts: a moment, about a lease, or well beyond it; over when the faults are."""
         rng = self._world.rng
-        wanted = rng.choice((0.1, 0.4, 1.0, 2.5)) * LEASE * rng.uniform(0.5, 1.5)
+        wanted = rng.choice((0.1, 0.5, 2.0, 2.5)) * LEASE * rng.uniform(0.5, 1.5)
         return max(0.0, min(wanted, self._until - self._world.now))
 
-    # --- lasting --------------------------------------------------------------------------------------------------------
+    # --- lasting ------------------------------------------------------------------------------------------------------
 
     def _rain(self) -> None:
         self._weather.loss = self._world.rng.choice((0.02, 0.1, 0.3, 0.5))
@@ -89,7 +97,7 @@ class Faults:
         for yard in self._yards:
             yard.failing = 0.3
 
-    # --- sudden ---------------------------------------------------------------------------------------------------------
+    # --- sudden -------------------------------------------------------------------------------------------------------
 
     def _kill_hub(self) -> None:
         if self._hub.alive:
@@ -164,6 +172,13 @@ class Faults:
         for agent in yard.agents.values():
             agent.kill()
         yard.machine.lose_power()
+
+    def _freeze(self) -> None:
+        """An agent stands still for good. Its provider sees it live; only its lease tells."""
+        agent = self._world.rng.choice(self._yards).agent
+        if agent is not None:
+            self._world.sometimes("agent frozen")
+            agent.freeze()
 
     def _pause(self, what: str, process: Process) -> None:
         seconds = self._seconds()

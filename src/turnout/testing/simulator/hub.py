@@ -20,7 +20,7 @@ from turnout.testing.simulator.world import LEASE, Killed, Process, World
 from turnout.wire.messages import Attempt, Grant, Hello, Orders, Poll, Report, Welcome
 
 T = TypeVar("T")
-_INTERVAL = LEASE / 4
+_INTERVAL = LEASE / 12
 _MARGIN = LEASE / 2
 _SLOWEST_COMMIT = LEASE
 
@@ -198,10 +198,24 @@ class Hub(Process):
         chunks = tuple((chunk, memoryview(content)) for chunk, content in zip(report.chunks, payloads, strict=True))
         telling = Telling(session.agent, tuple(report.facts), chunks)
 
-        def told(receipt: Receipt) -> None:
-            self._with_orders(session, fenced, receipt, call, lambda orders: self._answer(call, orders))
+        reporting, taking = self.engine.report(session, telling), self.engine.take(session)  # one commit for both
 
-        self._then(self.engine.report(session, telling), call, told)
+        def told(receipt: Receipt) -> None:
+            if taking is None:
+                self._with_orders(session, fenced, receipt, call, answer)
+            else:
+                self._then(taking, call, partial(taken, receipt))
+
+        def taken(receipt: Receipt, grants: list[Grant]) -> None:
+            if grants:
+                answer(self.engine.orders(session, fenced, receipt))
+            else:
+                self._with_orders(session, fenced, receipt, call, answer)
+
+        def answer(orders: Orders) -> None:
+            self._answer(call, orders)
+
+        self._then(reporting, call, told)
 
     def on_submit(self, submission: Submission, call: Call) -> None:
         self._then(self.engine.submit(submission), call, lambda answer: self._answer(call, answer))

@@ -1,4 +1,4 @@
-"""A line from a client to the hub: requests and answers are lost, late, doubled, overtaken, or cut off in one direction."""
+"""A line from a client to the hub: requests and answers are lost, late, doubled, overtaken, or cut off one way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Handler = Callable[["Call"], None]
 
 
 class Call:
-    """One request and its one answer. Whatever comes after the first outcome, or for a process that is gone, is not heard."""
+    """One request and its one answer. What comes behind the first outcome, or to a dead process, is not heard."""
 
     __slots__ = ("_line", "_on_answer", "_on_trouble", "client", "life", "open", "sent")
 
@@ -52,6 +52,8 @@ class Call:
 
     def answer(self, message: object) -> None:
         """From the hub: this is the answer, unless the line loses it."""
+        if self._line.world.verbose:
+            self._line.world.note("hub", f"answers {self.client.name}:", message)
         self._line.carry(self.open and not self._line.down_cut, partial(self._deliver, message))
 
     def reset(self) -> None:
@@ -81,7 +83,9 @@ class Call:
 class Line:
     """From `client` to the hub. `up_cut` and `down_cut` are partitions, one for each direction."""
 
-    def __init__(self, world: World, weather: Weather, client: Process, receive: Callable[[Call, Handler], None]) -> None:
+    def __init__(
+        self, world: World, weather: Weather, client: Process, receive: Callable[[Call, Handler], None]
+    ) -> None:
         self.world = world
         self.client = client
         self.up_cut = False
@@ -99,6 +103,8 @@ class Line:
     ) -> None:
         """Has the hub do `handler`; one of the two is called, once, unless the client dies first."""
         call = Call(self, on_answer, on_trouble)
+        if self.world.verbose and isinstance(handler, partial):
+            self.world.note(self.client.name, f"asks {handler.func.__name__.removeprefix('on_')}:", *handler.args)
         self.client.after(timeout, call.give_up)
         arrive = partial(self._receive, call, handler)
         self.carry(not self.up_cut, arrive)

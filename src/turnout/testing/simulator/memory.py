@@ -54,6 +54,8 @@ class Tx:
     disk: Disk
     now: float
     touched: set[str] = field(default_factory=set)
+    seen: set[str] = field(default_factory=set)
+    """rare ways that were taken"""
 
 
 class Ledger:

@@ -53,6 +53,7 @@ class ModelEngine:
             except Refused as refusal:
                 results.append(refusal)
             self._watched.look(self._disk.records.values())
+        self._hub.world.seen |= tx.seen
         return results, tx.touched
 
     # --- the conversation with agents ---------------------------------------------------------------------------------
@@ -179,6 +180,7 @@ class ModelEngine:
             elif now >= target.not_before:
                 self._hub.world.sometimes("agent started again")
                 self._launch(target, agent, now)
+                self._sessions.renew(agent.id, now)  # nobody else has its runs: it may take its time to say hello
 
     def _start_needed(self, now: float) -> None:
         rows = self._disk.rows

@@ -61,7 +61,8 @@ class Person(Process):
         fates = rng.choice(_FATES)
         runs = 1 if repeat > 1 else rng.choice((1, 1, 2))
         return JobSpec(
-            kind=CommandKind.COMMAND, display=(fates,), runs=(RunSpec(argv=tuple(fates.split())),) * runs, repeat=repeat,
+            kind=CommandKind.COMMAND, display=(fates,), repeat=repeat,
+            runs=(RunSpec(argv=tuple(fates.split())),) * runs,
             target=rng.choice(self._targets), retry=rng.choice(_RETRIES), priority=rng.choice((0, 0, 0, 5)),
             concurrent=rng.choice((None, None, None, 1, 4)), resources=Resources(cpus=rng.choice((None, None, 1, 2))),
         )  # fmt: skip

@@ -29,7 +29,6 @@ from turnout.store import schema
 from turnout.store.agents import Agent, find_by_token
 from turnout.store.ledger import RECORD_COLUMNS, to_record
 from turnout.store.metrics import Series
-from turnout.store.store import Store
 from turnout.store.streams import Mark
 from turnout.store.writer import Tx
 from turnout.testing.simulator.command import Truth
@@ -111,9 +110,9 @@ class RealEngine:
         self._writer = Writer(hub, self._transact)
         store: Any = _Store(self._writer, database)
         self.dispatch = Dispatch(store, hub.sessions, max_runs=lambda _target, _cpus: MAX_RUNS, agent_idle=IDLE)
+        fresh = {name: Target(name, target.provider, MAX_RUNS) for name, target in targets.items()}
         self._fleet = Fleet(
-            store, hub.sessions, self.dispatch, {name: Target(name, t.provider, MAX_RUNS) for name, t in targets.items()},
-            Path("nodes"), "", NODE, lambda agent: None,
+            store, hub.sessions, self.dispatch, fresh, Path("nodes"), "", NODE, lambda agent: None,
         )  # fmt: skip
 
     def _transact(self, works: list[Callable[[Tx], Any]]) -> tuple[list[Any], set[str]]:

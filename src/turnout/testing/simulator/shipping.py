@@ -15,7 +15,7 @@ PIECE = 80  # of one stream in one report; a frame must fit in
 
 
 class Spool:
-    """One file of frames, of which the hub takes whole and undamaged ones. `given_up`: no more of it can ever be taken."""
+    """One file of frames; the hub takes whole and undamaged ones. `given_up`: no more of it can ever be taken."""
 
     __slots__ = ("content", "given_up", "offered", "sender", "stuck_at")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from turnout.engine.fleet import Target
 from turnout.schedule.machine import RunRecord
 from turnout.testing.simulator.agent import Agent, Machine, Routes
-from turnout.testing.simulator.checks import check_change, check_end
+from turnout.testing.simulator.checks import Broken, check_change, check_end
 from turnout.testing.simulator.command import Truth
 from turnout.testing.simulator.faults import Faults
 from turnout.testing.simulator.hub import Engine, Hub, Watched
@@ -17,7 +17,7 @@ from turnout.testing.simulator.memory import Disk
 from turnout.testing.simulator.model import MAX_RUNS, ModelEngine
 from turnout.testing.simulator.people import Person
 from turnout.testing.simulator.real import Database, RealEngine, clock_of
-from turnout.testing.simulator.world import LEASE, World
+from turnout.testing.simulator.world import LEASE, Happening, World
 from turnout.testing.simulator.yard import Yard
 from turnout.wire.messages import Attempt, Grant
 
@@ -28,22 +28,37 @@ _MOST_EVENTS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`problem` is None when all held. `seen` names what happened, `story` tells it line by line."""
+    """`problem` is None when all held. `seen` names what happened."""
 
     seed: int
     problem: BaseException | None
     seen: frozenset[str]
     seconds: float
     steps: int
-    story: str
+    trace: list[Happening]
+
+    def story(self) -> str:
+        """What happened, one line each."""
+        return "\n".join(
+            f"{when:9.4f} {who:<11} {what} {' '.join(map(str, about))}".rstrip()
+            for when, who, what, about in self.trace
+        )
+
+    def verdict(self) -> str:
+        """One line: whether all held, and if not, what did not."""
+        if self.problem is None:
+            return f"seed {self.seed}: all held, {self.steps} steps in {self.seconds:.1f} simulated seconds"
+        return f"seed {self.seed}: {type(self.problem).__name__}: {self.problem}"
 
 
 class Simulation:
-    """Made whole by its seed; `run` once. `real`: with the real engine on SQLite instead of its model. `spared`: kinds of faults
-    that do not happen."""
+    """Made whole by its seed; `run` once. `real`: with the real engine on SQLite instead of its model. `spared`: kinds
+    of faults that do not happen."""
 
-    def __init__(self, seed: int, *, real: bool = False, spared: frozenset[str] = frozenset()) -> None:
-        self.world = world = World(seed)
+    def __init__(
+        self, seed: int, *, real: bool = False, spared: frozenset[str] = frozenset(), verbose: bool = False
+    ) -> None:
+        self.world = world = World(seed, verbose=verbose)
         self.weather = Weather()
         self.truths: dict[Attempt, Truth] = {}
         self.disk = Disk()
@@ -64,9 +79,10 @@ class Simulation:
             if self.database is not None:
                 self.disk = self.database.export(self.person.asked, self.truths)
             check_end(self.disk, self.person, self.truths)
+            self._check_processes()
         except Exception as error:
             problem = error
-        return Outcome(world.seed, problem, frozenset(world.seen), world.now, steps, world.story())
+        return Outcome(world.seed, problem, frozenset(world.seen), world.now, steps, world.trace)
 
     def _play(self) -> int:
         world, steps = self.world, 0
@@ -81,6 +97,16 @@ class Simulation:
                 raise world.problems[0]
         return steps
 
+    def _check_processes(self) -> None:
+        """What still runs was left by an agent that is gone or stands still: one that lives ends what it lets go."""
+        for yard in self.yards.values():
+            for agent in yard.agents.values():
+                stray = agent.stray_commands()
+                if agent.alive and not agent.stopped and stray:
+                    raise Broken(f"{agent.name} let go of {stray}, and they run on")
+                if stray:
+                    self.world.sometimes("command outlived its agent")
+
     def _is_over(self) -> bool:
         if self.world.faulty or self.person.is_waiting:
             return False
@@ -89,6 +115,8 @@ class Simulation:
     def _changed(self, old: RunRecord | None, new: RunRecord) -> None:
         self.world.note("store", new.state, new.id, new.attempt)
         check_change(self.world, old, new)
+        if self.database is None and new.on_node and new.agent not in self.disk.agents:
+            raise Broken(f"run {new.id} was given to agent {new.agent}, which was given up")
 
     def _machine(self, name: str) -> Machine:
         machine = Machine(self.world, name, _fate)
@@ -112,6 +140,6 @@ def _fate(grant: Grant) -> str:
     return grant.argv[min(grant.attempt, len(grant.argv)) - 1]
 
 
-def simulate(seed: int, *, real: bool = False, spared: frozenset[str] = frozenset()) -> Outcome:
+def simulate(seed: int, *, real: bool = False, spared: frozenset[str] = frozenset(), verbose: bool = False) -> Outcome:
     """Plays the simulation of that seed to its end."""
-    return Simulation(seed, real=real, spared=spared).run()
+    return Simulation(seed, real=real, spared=spared, verbose=verbose).run()

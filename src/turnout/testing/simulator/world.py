@@ -12,6 +12,10 @@ from turnout.testing.clock import Timer, VirtualClock
 LEASE = 3.0
 
 
+#: When, who, what, and about what.
+Happening = tuple[float, str, str, tuple[object, ...]]
+
+
 class Killed(BaseException):
     """Raised inside a process that dies in the middle of what it does; unwinds to where its doing began."""
 
@@ -19,11 +23,13 @@ class Killed(BaseException):
 class World:
     """One simulation. Every choice comes from `rng`: the same seed is the same story."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, verbose: bool = False) -> None:
         self.seed = seed
+        self.verbose = verbose
+        """whether messages are in the trace, too"""
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
-        self.trace: list[tuple[float, str, str, tuple[object, ...]]] = []
+        self.trace: list[Happening] = []
         self.seen: set[str] = set()
         self.faulty = True
         """whether things still go wrong; when they no longer do, all must come to an end"""
@@ -48,13 +54,6 @@ class World:
         """Whether something goes wrong now; never, once faults are over."""
         return self.faulty and probability > 0 and self.rng.random() < probability
 
-    def story(self, last: int | None = None) -> str:
-        """What happened, one line each."""
-        lines = self.trace if last is None else self.trace[-last:]
-        return "\n".join(
-            f"{when:9.4f} {who:<9} {what} {' '.join(str(item) for item in about)}" for when, who, what, about in lines
-        )
-
 
 class Process:
     """Something that runs on a machine: it can be stopped and continued, killed and begun again.
@@ -70,6 +69,7 @@ class Process:
         self.life = 0
         self.pace = 1.0
         """how fast its clock runs"""
+        self._frozen = 0
         self._late: list[tuple[int, Callable[[], None]]] = []
 
     def begin(self) -> None:
@@ -84,8 +84,15 @@ class Process:
     def stop(self) -> None:
         self.stopped = self.alive
 
+    def freeze(self) -> None:
+        """Stops, and never goes on."""
+        self.stop()
+        self._frozen = self.life
+
     def go_on(self) -> None:
         """Continues: what came in while it was stopped happens now, in order."""
+        if self._frozen == self.life:
+            return
         self.stopped = False
         late, self._late = self._late, []
         for life, action in late:

@@ -62,5 +62,8 @@ class Yard(Provider):
         self._tokens[launch.token] = handle
         world.note("yard", "launches", self.machine.name, "agent", handle)
         agent.begin()  # the process is there; its program begins a little later
-        agent.after(world.rng.uniform(0.02, 0.4), agent.start)
+        agent.after(world.rng.uniform(0.02, 0.2), agent.start)
+        if world.chance(self.failing):
+            world.sometimes("agent died at its start")
+            agent.after(world.rng.uniform(0.0, 0.4), agent.kill)
         return handle

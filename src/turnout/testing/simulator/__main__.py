@@ -1,0 +1,48 @@
+"""Replay a seed, or search many: see ``--help``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from collections import Counter
+
+from turnout.testing.simulator import KINDS, simulate
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m turnout.testing.simulator", description=__doc__)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--seed", type=int, help="tell the whole story of this one, with all messages")
+    what.add_argument("--seeds", metavar="A..B", help="play these, tell which go wrong, and count what happened")
+    parser.add_argument("--real", action="store_true", help="with the real engine on SQLite, not its model")
+    parser.add_argument("--spare", action="append", default=[], choices=KINDS, help="leave out a kind of fault")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    spared = frozenset(options.spare)
+    if options.seed is not None:
+        outcome = simulate(options.seed, real=options.real, spared=spared, verbose=True)
+        print(outcome.story())
+        print(outcome.verdict())
+        return int(outcome.problem is not None)
+    first, _, end = options.seeds.partition("..")
+    return _search(range(int(first), int(end)), real=options.real, spared=spared)
+
+
+def _search(seeds: range, *, real: bool, spared: frozenset[str]) -> int:
+    began, seen, wrong = time.perf_counter(), Counter[str](), 0
+    for seed in seeds:
+        outcome = simulate(seed, real=real, spared=spared)
+        seen.update(outcome.seen)
+        if outcome.problem is not None:
+            wrong += 1
+            print(outcome.verdict(), flush=True)
+    for what, count in sorted(seen.items()):
+        print(f"{count:7} {what}")
+    each = (time.perf_counter() - began) / max(len(seeds), 1)
+    print(f"{len(seeds)} seeds, {wrong} went wrong, {1000 * each:.1f} ms each")
+    return int(wrong > 0)
+
+
+sys.exit(main())

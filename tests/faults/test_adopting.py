@@ -1,0 +1,30 @@
+"""What an agent knows is in its directory: the one that comes after it knows as much."""
+
+from __future__ import annotations
+
+import os
+
+from tests.faults.scene import Scene, kill
+from tests.harness import wait_until
+
+
+def test_a_gpu_is_not_given_twice(scene: Scene) -> None:
+    """Two GPUs, as far as anyone can tell; one is in use when the agent dies."""
+    programs = scene.side / "bin"
+    programs.mkdir()
+    scene.script("bin/nvidia-smi", "#!/bin/sh\necho 0; echo 1\n")
+    scene.cli("hub", "start", env={"PATH": f"{programs}:{os.environ['PATH']}"})
+    waiter = scene.script("waiter.sh", 'echo "$CUDA_VISIBLE_DEVICES"; while [ ! -e "$1/go" ]; do sleep 0.05; done\n')
+    first = scene.submit("--gpus", "1", "bash", waiter, str(scene.side))
+    wait_until(lambda: scene.output(first) == b"0\n")
+    before = scene.agent()
+    kill(before)
+    wait_until(lambda: scene.agents() and scene.agent() != before)
+    second = scene.submit("--gpus", "1", "bash", waiter, str(scene.side))
+    wait_until(lambda: scene.output(second) == b"1\n")
+    third = scene.submit("--gpus", "1", "bash", waiter, str(scene.side))
+    assert scene.show(third)["state"] == "queued"
+    scene.allow("go")
+    for run in (first, second, third):
+        assert scene.wait_for(run)["state"] == "completed"
+    assert scene.output(third) in (b"0\n", b"1\n")

@@ -1,0 +1,369 @@
+"""Agents on targets: started where runs wait, watched, started again, given up; by a provider that does as told."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.harness import wait_until
+from tests.integration.storing import PLENTY, Lab, output, running
+from tests.integration.storing import Agent as Hand
+from tests.integration.storing import lab as lab
+from turnout.engine.dispatch import Dispatch
+from turnout.engine.fleet import Fleet, Target
+from turnout.engine.loop import Loop
+from turnout.engine.sessions import Session, Sessions
+from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
+from turnout.schedule.lease import LeaseTable
+from turnout.store.agents import Agent, find_by_token, live_agents
+from turnout.wire.messages import Hello, NodeFacts, Poll
+
+LEASE = 10.0
+
+
+class Yard(Provider):
+    """A provider in memory: `launches` is what it started, `phases` how that is, `refusal` what it answers instead."""
+
+    name = "yard"
+    capabilities = Capabilities(same_host=True)
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        super().__init__(settings)
+        self.launches: list[Launch] = []
+        self.phases: dict[Handle, Phase] = {}
+        self.refusal: Exception | None = None
+        self.raises = False
+
+    def submit(self, launches: Sequence[Launch]) -> list[Handle | Failure]:
+        if self.refusal is not None and (self.raises or not isinstance(self.refusal, Failure)):
+            raise self.refusal
+        if isinstance(self.refusal, Failure):
+            return [self.refusal for _ in launches]
+        self.launches += launches
+        handles = [f"process-{len(self.launches) + index}" for index in range(len(launches))]
+        self.phases.update(dict.fromkeys(handles, Phase.ACTIVE))
+        return [*handles]
+
+    def observe(self, handles: Sequence[Handle]) -> dict[Handle, Observation]:
+        if self.refusal is not None:
+            raise self.refusal
+        return {handle: Observation(self.phases[handle]) for handle in handles if handle in self.phases}
+
+    def cancel(self, handles: Sequence[Handle]) -> None:
+        raise AssertionError("nobody asked for that")
+
+    def find(self, token: str) -> Handle | None:
+        return f"found-{token}" if f"found-{token}" in self.phases else None
+
+    def check(self) -> list[Finding]:
+        return []
+
+
+class World:
+    """A hub's engine with one target, and a clock that the test turns."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.yard = Yard({})
+        self.start = time.monotonic()
+        self.restart()
+
+    def restart(self) -> None:
+        self.forgotten: list[int] = []
+        self.sessions = Sessions(LeaseTable(LEASE, 5.0))
+        self.dispatch = Dispatch(self.lab.store, self.sessions, max_runs=lambda target, cpus: 2, agent_idle=1.0)
+        self.target = Target("local", self.yard)
+        self.fleet = Fleet(
+            self.lab.store, self.sessions, self.dispatch, {"local": self.target}, Path("/nodes"), "/agent.sock", "here",
+            self.forgotten.append,
+        )  # fmt: skip
+
+    def tend(self, *seconds: float) -> None:
+        """One round at each of these times."""
+        for second in seconds:
+            self.fleet.tend(self.start + second)
+
+    @property
+    def session(self) -> Session:
+        """What is known of the only agent."""
+        (found,) = self.sessions.all()
+        return found
+
+    def token(self) -> str:
+        """What the process that was launched last was given to make itself known by."""
+        return str(json.loads(self.yard.launches[-1].stdin)["token"])
+
+    def known_by(self, token: str) -> Agent | None:
+        return self.lab.read(lambda connection: find_by_token(connection, token))
+
+    def greet(self) -> Hand:
+        """The process that was launched last says hello and that it has room for one run."""
+        agent = self.known_by(self.token())
+        assert agent is not None
+        facts = NodeFacts("host", 2, PLENTY, [], "boot", 1, "3.11", "/")
+        self.dispatch.welcome(agent, Hello(1, "1", facts, [])).result(30)
+        self.dispatch.hear(self.session, Poll(1, PLENTY, 0, [], [], 0.0))
+        taking = self.dispatch.take(self.session)
+        assert taking is not None
+        taking.result(30)
+        return Hand(self.lab, agent.id)
+
+
+@pytest.fixture
+def world(lab: Lab) -> World:
+    return World(lab)
+
+
+def test_where_no_run_waits_no_agent_is_started(world: World) -> None:
+    world.tend(0, 1)
+    assert world.yard.launches == [] and world.fleet.is_idle()
+
+
+def test_where_runs_wait_one_agent_is_started(world: World) -> None:
+    world.lab.submit(*[("x",)] * 5)
+    world.tend(0, 1, 2)
+    (launch,) = world.yard.launches
+    assert (launch.node, launch.directory) == ("here", "/nodes/1")
+    (agent,) = world.fleet.agents()
+    assert (agent.target, agent.handle, agent.launch_token) == ("local", "process-1", launch.token)
+    assert not world.fleet.is_idle()
+
+
+def test_runs_for_a_target_that_is_not_here_start_nothing(world: World) -> None:
+    world.lab.submit(target="elsewhere")
+    world.tend(0)
+    assert world.yard.launches == []
+
+
+def test_the_token_travels_on_standard_input_alone(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    (launch,) = world.yard.launches
+    token = world.token()
+    assert world.known_by(token) is not None
+    assert token not in " ".join([*launch.argv, *launch.env.values(), *launch.env, launch.token, launch.directory])
+    assert token not in repr(world.lab.everything())
+
+
+def test_an_agent_that_is_heard_gets_runs(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    world.greet()
+    assert world.lab.states("run1") == ["starting"] and world.lab.show("run1")["node"] == "here"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "raises"),
+    [(Failure("no licence"), False), (Failure("no licence"), True), (OSError("no licence"), True)],
+    ids=["answered", "raised", "OSError"],
+)
+def test_a_launch_that_fails_is_tried_again_later_and_later(world: World, refusal: Exception, raises: bool) -> None:
+    world.lab.submit()
+    world.yard.refusal, world.yard.raises = refusal, raises
+    tries = []
+    for tenth in range(80):
+        before = world.target.starts
+        world.tend(tenth / 10)
+        if world.target.starts > before:
+            tries.append(tenth / 10)
+    assert tries == [0.0, 0.3, 0.8, 1.8, 3.8, 7.8]
+    assert world.target.trouble == "no licence"
+    assert world.fleet.is_idle() and world.lab.read(live_agents) == []
+    world.yard.refusal = None
+    world.tend(16)
+    assert len(world.yard.launches) == 1 and world.target.trouble == ""
+
+
+def test_an_agent_that_is_heard_ends_the_waiting(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    assert world.target.starts == 1
+    world.greet()
+    world.tend(1)
+    assert world.target.starts == 0
+
+
+def test_an_agent_that_left_without_runs_is_history(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    hand = world.greet()
+    token = world.token()
+    hand.run(*world.session.unconfirmed.values())
+    world.session.release(list(world.session.held))
+    world.yard.phases["process-1"] = Phase.GONE
+    world.tend(1)
+    assert world.fleet.is_idle() and world.known_by(token) is None
+    assert world.sessions.all() == [] and world.forgotten[-1] == hand.id
+    assert len(world.yard.launches) == 1
+
+
+def test_an_agent_that_died_with_runs_is_started_again_in_its_place(world: World) -> None:
+    """The runs are under supervisors of their own: they go on, and the next process takes them up."""
+    world.lab.submit()
+    world.tend(0)
+    hand = world.greet()
+    old = world.token()
+    del world.yard.phases["process-1"]
+    world.tend(1, 2)
+    first, second = world.yard.launches
+    assert (second.directory, second.token) == (first.directory, first.token)
+    assert world.known_by(old) is None
+    again = world.known_by(world.token())
+    assert again is not None and again.id == hand.id and world.forgotten[-1] == hand.id
+    assert world.lab.states("run1") == ["starting"] and world.lab.show("run1")["attempts"] == 1
+
+
+def test_an_agent_that_keeps_dying_is_started_less_and_less(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    world.greet()
+    for tenth in range(100):
+        world.yard.phases.clear()
+        world.tend(tenth / 10)
+    assert len(world.yard.launches) == 6
+
+
+def test_a_silent_agent_is_given_up(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    hand = world.greet()
+    token = world.token()
+    greeted = time.monotonic() - world.start
+    world.tend(*(greeted + second for second in (4, 8, 12)))
+    assert world.lab.states("run1") == ["starting"]
+    world.tend(greeted + 16)
+    assert world.known_by(token) is None
+    assert world.lab.states("run1") == ["queued"]
+    assert world.lab.event("run1", "node_lost")["message"] == "no sign of life for 10 s"
+    assert hand.take() == []
+    assert len(world.yard.launches) == 2
+
+
+def test_after_a_sleep_of_the_machine_nobody_is_given_up(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    world.greet()
+    world.tend(1000, 1004, 1008)
+    assert world.lab.states("run1") == ["starting"]
+
+
+def test_when_the_provider_cannot_look_nothing_changes(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    world.greet()
+    before = world.lab.everything()
+    for refusal in (Failure("busy"), OSError("no route")):
+        world.yard.refusal = refusal
+        world.tend(1, 2)
+    assert world.lab.everything() == before and len(world.fleet.agents()) == 1
+
+
+def test_what_was_granted_at_the_last_moment_is_not_lost(world: World) -> None:
+    """An agent without runs is gone; before that is written down, a request of its that still waited takes one."""
+    world.lab.submit()
+    world.tend(0)
+    (agent,) = world.fleet.agents()
+    Hand(world.lab, agent.id).take()
+    assert world.lab.states("run1") == ["starting"]
+    world.yard.phases.clear()
+    world.tend(1)
+    assert world.lab.states("run1") == ["queued"]
+
+
+# After a restart of the hub
+
+
+def test_agents_are_taken_up_again(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    hand = world.greet()
+    token = world.token()
+    world.restart()
+    world.fleet.recover()
+    assert [agent.handle for agent in world.fleet.agents()] == ["process-1"]
+    assert set(world.session.held) == {(world.lab.id("run1"), 1)}
+    grant = next(iter(world.session.unconfirmed.values()))
+    hand.tell(running(grant), output(grant, b"still here"))
+    world.tend(1, 2)
+    assert len(world.yard.launches) == 1
+    assert world.known_by(token) is not None and world.lab.states("run1") == ["running"]
+
+
+def test_a_launch_whose_answer_was_lost_is_found_by_its_token(world: World) -> None:
+    world.lab.submit()
+    hand = world.lab.agent()
+    (row,) = world.lab.read(live_agents)
+    assert row.handle is None
+    world.yard.phases[f"found-{row.launch_token}"] = Phase.ACTIVE
+    world.fleet.recover()
+    (agent,) = world.fleet.agents()
+    assert (agent.id, agent.handle) == (hand.id, f"found-{row.launch_token}")
+    assert world.lab.read(live_agents)[0].handle == agent.handle
+    world.tend(0)
+    assert world.yard.launches == []
+
+
+def test_what_was_never_launched_is_forgotten(world: World) -> None:
+    world.lab.agent()
+    world.fleet.recover()
+    assert world.fleet.is_idle() and world.lab.read(live_agents) == []
+
+
+def test_the_runs_of_a_target_that_is_no_more_go_back(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    world.greet()
+    world.restart()
+    world.fleet.targets = {}
+    world.fleet.recover()
+    assert world.lab.states("run1") == ["queued"] and world.lab.read(live_agents) == []
+
+
+# The loop
+
+
+def test_the_loop_looks_when_it_is_woken(world: World) -> None:
+    loop = Loop(world.fleet, interval=3600.0)
+    loop.start()
+    try:
+        world.lab.submit()
+        loop.wake()
+        wait_until(lambda: world.yard.launches, 20.0)
+    finally:
+        loop.stop()
+    world.lab.submit()
+    loop.wake()
+    assert len(world.yard.launches) == 1
+
+
+def test_a_round_that_fails_is_followed_by_the_next(world: World) -> None:
+    rounds = 0
+    enough = threading.Event()
+
+    def fail() -> None:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 3:
+            enough.set()
+        raise RuntimeError("a fault")
+
+    loop = Loop(world.fleet, interval=0.001, on_round=fail)
+    loop.start()
+    assert enough.wait(20)
+    loop.stop()
+
+
+def test_the_loop_begins_with_those_that_are_there(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    world.greet()
+    world.restart()
+    loop = Loop(world.fleet, interval=3600.0)
+    loop.start()
+    loop.stop()
+    assert len(world.fleet.agents()) == 1 and len(world.yard.launches) == 1

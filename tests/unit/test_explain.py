@@ -1,0 +1,174 @@
+"""`turnout why`: each situation gives a sentence a person can act on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from turnout.model.spec import Resources
+from turnout.model.state import Reason, RunState
+from turnout.schedule.explain import Situation, explain
+
+NOTHING = Resources()
+PLACE: dict[str, Any] = {"agents": 1, "max_runs": 2, "free": 0.0}
+
+
+def run(state: str, **more: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "name": "run7", "state": state, "reason": None, "exit_code": None, "signal": None, "message": "", "attempts": 1,
+        "target": "local", "node": "n1", "children": [], "remaining": 0,
+    }  # fmt: skip
+    return {**plain, **more}
+
+
+def attempt(number: int, **more: Any) -> dict[str, Any]:
+    return {"attempt": number, "node": "n1", "cause": "infra", "exit_code": None, "signal": None, "message": "", **more}
+
+
+def why(
+    shown: dict[str, Any],
+    *,
+    attempts: list[dict[str, Any]] | None = None,
+    ahead: int | None = None,
+    need: Resources = NOTHING,
+    place: dict[str, Any] = PLACE,
+    trouble: str = "",
+) -> str:
+    return "\n".join(explain(Situation(run=shown, attempts=attempts or [], ahead=ahead, need=need), place, trouble))
+
+
+# --- it waits ---------------------------------------------------------------------------------------------------------
+
+QUEUED = run("queued", node=None, attempts=0)
+
+
+def test_others_wait_before_it() -> None:
+    assert why(QUEUED, ahead=3) == "3 runs wait before it on local, which runs 2 at once."
+    assert why(QUEUED, ahead=1).startswith("1 run waits before it")
+
+
+def test_it_is_next_and_no_slot_is_free() -> None:
+    assert why(QUEUED, ahead=0) == "It is next on local: it waits for a free slot (0 of 2 free)."
+    assert "1.5 of 2" in why(QUEUED, ahead=0, place={**PLACE, "free": 1.5})
+
+
+def test_nobody_is_there_yet() -> None:
+    assert why(QUEUED, ahead=0, place={**PLACE, "agents": 0}) == "An agent is being started on local."
+
+
+def test_nobody_can_be_started_there() -> None:
+    text = why(QUEUED, ahead=0, place={**PLACE, "agents": 0}, trouble="no python3 found")
+    assert text == "No agent could be started on local: no python3 found. It is tried again by itself."
+
+
+def test_there_is_no_such_target() -> None:
+    assert "no target 'local'" in why(QUEUED, ahead=0, place={})
+
+
+@pytest.mark.parametrize(
+    ("need", "said"),
+    [
+        (Resources(cpus=8), "8 cpus where a node runs 2 at once"),
+        (Resources(memory=9), "9 bytes of memory where a node has 5"),
+        (Resources(gpus=1), "1 gpus where a node has 0"),
+    ],
+)
+def test_it_asks_for_more_than_there_is(need: Resources, said: str) -> None:
+    text = why(QUEUED, ahead=5, need=need, place={**PLACE, "memory": 5, "gpus": 0})
+    assert said in text and "never" in text and "Cancel it" in text
+
+
+def test_what_is_not_known_of_a_node_is_not_held_against_a_run() -> None:
+    assert "never" not in why(QUEUED, ahead=0, need=Resources(cpus=2, memory=1 << 60, gpus=99))
+
+
+def test_it_waits_again_after_earlier_attempts() -> None:
+    text = why(QUEUED, ahead=0, attempts=[attempt(1, message="silent"), attempt(2, cause="exit", exit_code=3)])
+    assert "Attempt 1 on n1 ended: infra, silent." in text
+    assert "Attempt 2 on n1 ended: exit, exit code 3." in text
+
+
+def test_a_grant_that_was_given_back_is_not_called_an_end() -> None:
+    assert "Attempt 1 on n1 was given back before it began." in why(QUEUED, ahead=0, attempts=[attempt(1, cause=None)])
+
+
+# --- it is on its way -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "does"),
+    [("starting", "prepares its directory"), ("running", "executes"), ("finishing", "keeps what it left behind")],
+)
+def test_it_is_on_a_node(state: str, does: str) -> None:
+    assert why(run(state, attempts=2), attempts=[attempt(1), attempt(2)]) == (
+        f"It {does} on n1, attempt 2.\nAttempt 1 on n1 ended: infra."
+    )
+
+
+def test_its_node_fell_silent() -> None:
+    text = why(run("running"), place={**PLACE, "silent": ["n1"]})
+    assert "That node has fallen silent" in text
+    assert "silent" not in why(run("running"), place={**PLACE, "silent": ["n2"]})
+
+
+def test_it_is_held() -> None:
+    assert why(run("created", node=None, attempts=0)) == "It waits on no node yet, attempt 0."
+
+
+def test_a_parent_still_makes_children_or_waits_for_them() -> None:
+    parent = run("running", attempts=0, node=None, children=["run7.1"])
+    assert why({**parent, "remaining": 4}) == "4 of its children are still to be made, as nodes get free."
+    assert "ends with the last of them" in why(parent)
+
+
+# --- it is over -------------------------------------------------------------------------------------------------------
+
+
+def test_it_completed() -> None:
+    assert why(run("completed", exit_code=0)) == "It completed."
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"reason": "exit_code", "exit_code": 3}, "exit code 3"),
+        ({"reason": "signal", "signal": 11}, "killed by signal 11"),
+        ({"reason": "timeout"}, "time limit"),
+        ({"reason": "oom"}, "more memory than it may"),
+    ],
+)
+def test_a_failure_of_its_own_points_to_its_output(more: dict[str, Any], said: str) -> None:
+    text = why(run("failed", **more))
+    assert text.startswith("It failed: ") and said in text
+    assert "`turnout logs run7`" in text
+
+
+def test_a_failure_of_ours_says_what_failed_and_does_not_blame_the_output() -> None:
+    text = why(run("failed", reason="infra", message="its supervisor was killed"))
+    assert "(its supervisor was killed)" in text and "turnout logs" not in text
+    assert "()" not in why(run("failed", reason="infra"))
+
+
+def test_a_message_of_the_node_is_shown() -> None:
+    assert "no such file: trian.py" in why(run("failed", reason="exit_code", message="no such file: trian.py"))
+
+
+def test_a_failed_parent_tells_of_its_children() -> None:
+    text = why(run("failed", reason="exit_code", children=["run7.1"], message="1 of its 2 children did not complete"))
+    assert text == "It failed: 1 of its 2 children did not complete.\n`turnout show run7` lists them."
+
+
+def test_it_was_cancelled_or_stopped() -> None:
+    assert why(run("cancelled", reason="user")) == "It was cancelled: a person cancelled it."
+    assert why(run("stopped", reason="pruned")) == "It was stopped: a stopper ended it early."
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_has_its_words(reason: Reason) -> None:
+    assert "no reason was recorded" not in why(run("failed", reason=reason.value))
+
+
+@pytest.mark.parametrize("state", list(RunState))
+def test_every_state_has_its_words(state: RunState) -> None:
+    assert why(run(state.value), ahead=0)

@@ -1,0 +1,130 @@
+"""Which waiting runs a node gets: in order, as many as fit, and none that never could."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnout.schedule.place import Room, Waiting, choose, slots_of
+
+GB = 1 << 30
+
+
+def room(**more: Any) -> Room:
+    given = {"max_runs": 4, "slots": 4.0, "memory": 8 * GB, "gpus": 2, "running": {}, **more}
+    return Room(**given)
+
+
+def chosen(*queue: Waiting, most: int = 100, **more: Any) -> list[int]:
+    return [placed.run for placed in choose(queue, room(**more), most=most)]
+
+
+def runs(count: int, **more: Any) -> list[Waiting]:
+    return [Waiting(run=number, job=more.pop("job", 1), **more) for number in range(1, count + 1)]
+
+
+def test_the_first_that_fit_are_taken_in_order() -> None:
+    assert chosen(*runs(10)) == [1, 2, 3, 4]
+    assert chosen(*runs(2)) == [1, 2]
+    assert chosen() == []
+
+
+def test_no_more_than_asked_for_at_once() -> None:
+    assert chosen(*runs(10), most=3) == [1, 2, 3]
+    assert chosen(Waiting(run=1, job=1, copies=10), most=3) == [1, 1, 1]
+
+
+def test_a_full_node_gets_nothing() -> None:
+    assert chosen(*runs(3), slots=0.0) == []
+    assert chosen(*runs(3), slots=-2.0) == []
+
+
+def test_a_run_takes_one_slot_or_one_for_each_cpu() -> None:
+    assert slots_of(Waiting(run=1, job=1), 4) == 1.0
+    assert slots_of(Waiting(run=1, job=1, cpus=3), 4) == 3.0
+    assert chosen(Waiting(run=1, job=1, cpus=3), Waiting(run=2, job=2), Waiting(run=3, job=3)) == [1, 2]
+
+
+def test_a_run_that_does_not_fit_is_passed_over_by_a_smaller_one() -> None:
+    assert chosen(Waiting(run=1, job=1, cpus=3), Waiting(run=2, job=2), slots=2.0) == [2]
+
+
+def test_a_run_larger_than_the_node_is_never_sent_there() -> None:
+    """Not even when the node offers more slots than it runs at once, to have short runs at hand."""
+    assert chosen(Waiting(run=1, job=1, cpus=5), Waiting(run=2, job=2), slots=12.0) == [2]
+    assert chosen(Waiting(run=1, job=1, cpus=4), slots=12.0) == [1]
+
+
+def test_slots_beyond_max_runs_are_filled_with_what_comes_next() -> None:
+    assert chosen(*runs(10), slots=6.0) == [1, 2, 3, 4, 5, 6]
+
+
+def test_concurrent_limits_the_runs_of_a_job_on_a_node() -> None:
+    queue = [Waiting(run=n, job=1, concurrent=2) for n in (1, 2, 3)] + [Waiting(run=4, job=2)]
+    assert chosen(*queue) == [1, 2, 4]
+    assert chosen(*queue, running={1: 1}) == [1, 4]
+    assert chosen(*queue, running={1: 2}) == [4]
+    assert chosen(*queue, running={2: 5}) == [1, 2, 4], "other jobs do not count"
+
+
+def test_concurrent_above_max_runs_makes_slots_smaller() -> None:
+    assert slots_of(Waiting(run=1, job=1, concurrent=8), 4) == 0.5
+    assert slots_of(Waiting(run=1, job=1, concurrent=2), 4) == 1.0
+    assert slots_of(Waiting(run=1, job=1, concurrent=8, cpus=1), 4) == 1.0, "who asks for cpus gets them"
+    queue = [Waiting(run=n, job=1, concurrent=12) for n in range(1, 20)]
+    assert len(chosen(*queue)) == 12, "thirds add up to the last run"
+
+
+@pytest.mark.parametrize(("need", "there"), [({"memory": 3 * GB}, {"memory": 8 * GB}), ({"gpus": 1}, {"gpus": 2})])
+def test_memory_and_gpus_are_used_up(need: dict[str, int], there: dict[str, int]) -> None:
+    assert chosen(*[Waiting(run=n, job=1, **need) for n in (1, 2, 3)], **there) == [1, 2]
+
+
+def test_who_needs_no_gpu_is_not_stopped_by_their_lack() -> None:
+    assert chosen(Waiting(run=1, job=1, gpus=1), Waiting(run=2, job=2), gpus=0, memory=0) == [2]
+
+
+def test_a_parent_is_taken_as_often_as_it_has_children_left_and_they_fit() -> None:
+    assert chosen(Waiting(run=1, job=1, copies=2), Waiting(run=2, job=2)) == [1, 1, 2]
+    assert chosen(Waiting(run=1, job=1, copies=9), Waiting(run=2, job=2)) == [1, 1, 1, 1]
+    assert chosen(Waiting(run=1, job=1, copies=9, concurrent=2), Waiting(run=2, job=2)) == [1, 1, 2]
+
+
+def test_placed_says_what_share_of_the_node_each_gets() -> None:
+    placed = choose([Waiting(run=1, job=1, cpus=2), Waiting(run=2, job=2, concurrent=8)], room(), most=9)
+    assert [(item.run, item.slots) for item in placed] == [(1, 2.0), (2, 0.5)]
+
+
+def test_the_job_of_what_is_passed_over_is_told() -> None:
+    told: list[int] = []
+    choose([Waiting(run=1, job=7, cpus=9), Waiting(run=2, job=8)], room(), most=9, passed=told.append)
+    assert told == [7]
+
+
+waiting = st.builds(
+    Waiting, run=st.integers(1, 50), job=st.integers(1, 4), copies=st.integers(1, 5),
+    cpus=st.none() | st.integers(1, 6), memory=st.none() | st.integers(1, 10), gpus=st.none() | st.integers(0, 3),
+    concurrent=st.none() | st.integers(1, 9),
+)  # fmt: skip
+
+
+@given(st.lists(waiting, max_size=12), st.integers(1, 6), st.integers(0, 12), st.integers(0, 10), st.integers(0, 3))
+def test_what_is_placed_fits(queue: list[Waiting], max_runs: int, slots: int, memory: int, gpus: int) -> None:
+    there = room(max_runs=max_runs, slots=float(slots), memory=memory, gpus=gpus)
+    entries = {entry.run: entry for entry in queue}
+    queue = list(entries.values())
+    placed = choose(queue, there, most=20)
+    assert sum(item.slots for item in placed) <= slots + 1e-6
+    assert sum(entries[item.run].memory or 0 for item in placed) <= memory
+    assert sum(entries[item.run].gpus or 0 for item in placed) <= gpus
+    for job in {entries[item.run].job for item in placed}:
+        limits = [entry.concurrent for entry in queue if entry.job == job and entry.concurrent is not None]
+        limited = [item for item in placed if entries[item.run].concurrent is not None and entries[item.run].job == job]
+        assert not limits or len(limited) <= max(limits)
+    order = [entry.run for entry in queue]
+    assert [item.run for item in placed] == sorted((item.run for item in placed), key=order.index)
+    for run in {item.run for item in placed}:
+        assert sum(item.run == run for item in placed) <= entries[run].copies
