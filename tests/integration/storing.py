@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -43,22 +42,23 @@ WHOLE_LIFE = (
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lab]:
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """An open, empty store: each test that asks runs once on SQLite and once on PostgreSQL.
 
-    There the tests of one process share a database: making one takes longer than most of them.
+    The tests of one process share both: making a database and warming up takes longer than most of them. Who wants to
+    close a store opens another one on the same `url`.
     """
     if request.param == "sqlite":
-        url = sqlite_url(tmp_path / "store.db")
+        url = sqlite_url(tmp_path_factory.getbasetemp() / "shared.db")
     else:
         url = shared_database(request.getfixturevalue("postgres_url"))
-    store = Store(url)
-    try:
-        lab = Lab(store, url)
-        lab.clear()
-        yield lab
-    finally:
-        store.close()
+    lab = Lab(shared_store(url), url)
+    lab.clear()
+    return lab
+
+
+#: Open as long as the process lives.
+shared_store = cache(Store)
 
 
 @cache

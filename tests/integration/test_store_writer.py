@@ -132,22 +132,21 @@ def test_a_submission_after_a_fault_has_the_next_number(lab: Lab) -> None:
 
 
 def test_all_that_was_accepted_before_the_stop_is_written(lab: Lab) -> None:
-    futures = []
-    with busy(lab.store):
-        futures = [lab.store.submit(partial(note, name=f"n{index}")) for index in range(50)]
-        stopping = threading.Thread(target=lab.store.close)
+    store = Store(lab.url)
+    with busy(store):
+        futures = [store.submit(partial(note, name=f"n{index}")) for index in range(50)]
+        stopping = threading.Thread(target=store.close)
         stopping.start()
     stopping.join(30)
     assert [future.result(0) for future in futures] == [f"n{index}" for index in range(50)]
-    again = Store(lab.url)
-    assert len(notes(again)) == 50
-    again.close()
+    assert len(notes(lab.store)) == 50
 
 
 def test_what_comes_after_the_stop_is_refused(lab: Lab) -> None:
-    lab.store.close()
+    store = Store(lab.url)
+    store.close()
     with pytest.raises(Unavailable, match="stopping") as refused:
-        lab.store.submit(partial(note, name="late"))
+        store.submit(partial(note, name="late"))
     assert refused.value.retryable
 
 

@@ -87,15 +87,33 @@ def test_events_carry_what_the_node_told() -> None:
     assert isinstance(step, Step) and step.events == ((E.ENDED, {"cause": Cause.EXIT}),)
 
 
-def test_a_claim_opens_the_next_attempt_on_a_node() -> None:
-    step = machine.claim(
-        queued(attempt=2, reason=Reason.SIGNAL, cause=Cause.SIGNAL, signal=9), node="n1", agent=7, now=NOW
+def test_a_claim_opens_the_next_attempt_on_a_node_and_forgets_the_last() -> None:
+    before = queued(
+        attempt=1, progress=3, reason=Reason.SIGNAL, cause=Cause.SIGNAL, signal=9, exit_code=1, message="killed"
     )
+    step = machine.claim(before, node="n1", agent=7, now=NOW)
     record = step.record
-    assert (record.state, record.attempt, record.node, record.agent) == (RunState.STARTING, 3, "n1", 7)
-    assert (record.reason, record.cause, record.signal, record.message) == (None, None, None, "")
+    assert (record.state, record.attempt, record.node, record.agent) == (RunState.STARTING, 2, "n1", 7)
+    assert (record.reason, record.cause, record.signal, record.exit_code, record.message) == (
+        None,
+        None,
+        None,
+        None,
+        "",
+    )
+    assert record.progress == 0
     assert names(step) == ["started", "restarted"], "that it was tried before can be seen"
     assert names(machine.claim(queued(), node="n1", agent=7, now=NOW)) == ["started"]
+
+
+def test_only_a_queued_run_that_is_no_parent_can_be_claimed() -> None:
+    for record in (RunRecord(id=1, state=RunState.CREATED), claimed(), parent()):
+        with pytest.raises(AssertionError):
+            machine.claim(record, node="n1", agent=7, now=NOW)
+
+
+def test_when_it_entered_the_queue_is_known() -> None:
+    assert machine.enqueue(RunRecord(id=1, state=RunState.CREATED), NOW).record.queued == NOW
 
 
 def test_when_it_started_is_when_it_was_first_claimed() -> None:
@@ -343,8 +361,19 @@ def test_a_parent_fails_as_its_first_failed_child_did() -> None:
     assert (record.failed_children, record.message) == (2, "2 of its 3 children did not complete")
 
 
+def test_a_parent_has_the_exit_code_of_its_first_failed_child() -> None:
+    failed = child(RunState.FAILED, reason=Reason.EXIT_CODE, exit_code=3)
+    record = machine.child_ended(parent(remaining=0, open_children=1), failed, NOW).record
+    assert (record.exit_code, record.reason, record.ended) == (3, Reason.EXIT_CODE, NOW)
+
+
+def test_a_job_of_one_child_is_a_parent_too() -> None:
+    assert parent(planned=1).is_parent and not queued().is_parent
+
+
 def test_a_child_that_was_cancelled_alone_leaves_the_parent_incomplete() -> None:
-    record = machine.child_ended(parent(remaining=0, open_children=1), child(RunState.CANCELLED), NOW).record
+    cancelled = child(RunState.CANCELLED, reason=Reason.USER)
+    record = machine.child_ended(parent(remaining=0, open_children=1), cancelled, NOW).record
     assert (record.state, record.reason) == (RunState.FAILED, Reason.DEPENDENCY)
 
 

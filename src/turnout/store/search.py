@@ -169,7 +169,7 @@ class _Compiler:
 
     def _on_value(self, space: str, rows: sa.FromClause, op: Op, values: tuple[Scalar, ...]) -> Condition:
         if space == "metrics":
-            return self._test(rows.c.last, op, values)
+            return self._test(rows.c.last, op, tuple(float(value) for value in values))  # type: ignore[arg-type]
         if op in (Op.LIKE, Op.UNLIKE):
             text = rows.c.text if space == "params" else rows.c.value
             return sa.and_(text.is_not(None), self._test(text, op, values))
