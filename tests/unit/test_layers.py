@@ -93,7 +93,7 @@ def objection(part: str, imported: str) -> str | None:
         return f"{part} is stdlib only"
     elif part in PURE and top in IMPURE_MODULES:
         return f"{part} is pure"
-    elif OWNED.get(top, part) not in {part, "testing"}:
+    elif part != "testing" and OWNED.get(top, part) != part:
         return f"{top} belongs to {OWNED[top]} alone"
     return None
 
