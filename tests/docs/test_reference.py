@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_of_commands_is_up_to_date() -> None:
-    argv = [sys.executable, ROOT / "scripts" / "make-reference", "--check"]
+    argv = [sys.executable, str(ROOT / "scripts" / "make-reference"), "--check"]
     checked = subprocess.run(argv, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.integration.storing import Lab
+from tests.integration.storing import Lab, framed, spool
 from tests.integration.storing import lab as lab
 from turnout.model.state import Reason, RunState
 from turnout.query import (
@@ -192,6 +192,18 @@ def test_the_database_finds_what_the_language_means(lab: Lab, given_rows: list[R
     for expression in filters:
         expected = sorted((run for run, view in shown.items() if matches(expression, view, now=now)), reverse=True)
         assert find(lab, expression) == expected, expression
+
+
+def test_whole_and_broken_numbers_in_one_list(lab: Lab) -> None:
+    for value in (0, 0.1, 0.4, 1e300):
+        lab.submit()
+        agent = lab.agent()
+        (grant,) = agent.take()
+        agent.tell(spool(grant, framed({"t": 1, "m": {"x": value}}, {"p": {"x": value}})))
+    for column in ("metrics.x", "params.x"):
+        assert find(lab, Compare(column, Op.IN, (0, 0.1))) == [2, 1]
+        assert find(lab, Compare(column, Op.NOT_IN, (0, 1e300))) == [3, 2]
+    assert find(lab, Compare("duration", Op.IN, (0, 0.5))) == []
 
 
 def sort_key(view: dict[str, Any], column: str) -> tuple[Any, ...] | None:

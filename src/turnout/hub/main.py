@@ -43,12 +43,12 @@ from turnout.store.store import Store
 
 _log = logging.getLogger("turnout.hub")
 _SOCKET_HOSTS = ("turnout",)
-#: How much longer than a lease a silent agent keeps its runs: time for its last messages to arrive, and for clocks to differ.
+#: How much longer than a lease a silent agent keeps its runs: time for its last messages, and for clocks to differ.
 _MARGIN = 0.5
 
 
 class Hub:
-    """Everything one hub owns, from opened to closed. Making it takes the lock, or raises Conflict naming who has it."""
+    """Everything one hub owns, from opened to closed. Making it takes the lock, or raises Conflict: who has it."""
 
     def __init__(self, home: Home, *, listen: str | None = None) -> None:
         self._home = home

@@ -61,8 +61,8 @@ class WireRoutes:
         return _json(welcome)
 
     async def poll(self, request: Request) -> Response:
-        """Answers as soon as there is something to say, at the latest when the agent's patience or a third of its lease is
-        over."""
+        """Answers as soon as there is something to say, at the latest when the agent's patience or a third of its lease
+        is over."""
         message = _parse(_POLL, await _body(request))
         session = self._session(request)
         fenced = self._dispatch.hear(session, message)

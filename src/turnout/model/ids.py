@@ -43,7 +43,7 @@ def check_label(text: str, what: str) -> str:
     if ".." in text or not _LABEL.match(text):
         raise InvalidInput(
             f"{what} {text!r} is not a valid name",
-            hint="use 1 to 128 letters, digits, '.', '_', '@', '+' or '-', beginning with a letter or digit, without '..'",
+            hint="use 1 to 128 letters, digits, '.', '_', '@', '+' or '-', begin with a letter or digit, no '..'",
         )
     if _RUN.match(text) or _JOB.match(text):
         raise InvalidInput(f"{what} {text!r} looks like a name turnout gives itself", hint="choose another name")

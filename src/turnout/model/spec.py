@@ -48,8 +48,8 @@ class JobSpec:
     """One submission: what all its runs share, and the runs.
 
     `repeat` > 1 makes one PARENT of the single entry in `runs`; its children are made as nodes take them.
-    `script` is the text of the run script (for SCRIPT and PYTHON), `script_path` where it lies in the tree (None: made by
-    turnout); `argv` of each run are then its arguments.
+    `script` is the text of the run script (for SCRIPT and PYTHON), `script_path` where it lies in the tree (None: made
+    by turnout); `argv` of each run are then its arguments.
     `before` is the digest of the manifest of the frozen files, None when nothing was captured.
     `env` are the values the runs get on top of the inherited ones; kept apart from everything that is shown.
     """

@@ -1,8 +1,8 @@
 """The contract of a compute provider: one class that starts agents somewhere and tells how they are.
 
-A provider sees launches and handles, never runs, users, the store or the screen. Its constructor does no IO. It never prints,
-sleeps, starts threads, polls or retries: the core owns time. Its methods are called from several threads, one call at a time per
-instance.
+A provider sees launches and handles, never runs, users, the store or the screen. Its constructor does no IO. It never
+prints, sleeps, starts threads, polls or retries: the core owns time. Its methods are called from several threads, one
+call at a time per instance.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Union
 class Failure(Exception):
     """A provider could not do it.
 
-    `kind`: ``rejected`` (never will), ``transient`` (try again), ``throttled`` (after `retry_after` seconds), ``login`` (a person
-    must log in), ``unsupported`` (the site cannot do what was asked).
+    `kind`: ``rejected`` (never will), ``transient`` (try again), ``throttled`` (after `retry_after` seconds), ``login``
+    (a person must log in), ``unsupported`` (the site cannot do what was asked).
     """
 
     def __init__(self, message: str, *, kind: str = "transient", retry_after: float = 0.0) -> None:
@@ -37,7 +37,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Launch:
-    """One agent to start: `argv` with `stdin` on its standard input (it holds a token: never in argv, environment or files).
+    """One agent to start: `argv` with `stdin` on its standard input (a token is in it: never in argv, env or files).
 
     `token` travels into the native job (its name, say), so that `find` can answer after a lost reply.
     """
@@ -84,8 +84,8 @@ class Provider(ABC):
 
     @abstractmethod
     def submit(self, launches: Sequence[Launch]) -> List[Union[Handle, Failure]]:
-        """Starts each launch; one answer per launch, in order. Returning a handle means the native system has it. Raising
-        means that nothing is known of any: the core asks `find` before it tries again."""
+        """Starts each launch; one answer per launch, in order. Returning a handle means the native system has it.
+        Raising means that nothing is known of any: the core asks `find` before it tries again."""
 
     @abstractmethod
     def observe(self, handles: Sequence[Handle]) -> Dict[Handle, Observation]:

@@ -1,7 +1,7 @@
 """Statements for many rows: compiled once, and the rows handed to the driver as they are.
 
-SQLAlchemy looks at every value of every row on its way; for the handful of statements that every run passes several times, that was
-half of the hub's work. What is written here is plain text, numbers and bytes, which the drivers know.
+SQLAlchemy looks at every value of every row on its way; for the handful of statements that every run passes several
+times, that was half of the hub's work. What is written here is plain text, numbers and bytes, which the drivers know.
 """
 
 from __future__ import annotations

@@ -169,12 +169,12 @@ class _Compiler:
 
     def _on_value(self, space: str, rows: sa.FromClause, op: Op, values: tuple[Scalar, ...]) -> Condition:
         if space == "metrics":
-            return self._test(rows.c.last, op, tuple(float(value) for value in values))  # type: ignore[arg-type]
+            return self._test(rows.c.last, op, _floats(values))
         if op in (Op.LIKE, Op.UNLIKE):
             text = rows.c.text if space == "params" else rows.c.value
             return sa.and_(text.is_not(None), self._test(text, op, values))
         if op in (Op.LT, Op.LE, Op.GT, Op.GE):
-            return sa.and_(rows.c.number.is_not(None), self._test(rows.c.number, op, values))
+            return sa.and_(rows.c.number.is_not(None), self._test(rows.c.number, op, _floats(values)))
         same = _same_param if space == "params" else _same_tag
         equal = sa.or_(*(same(rows, value) for value in values))
         return sa.not_(equal) if op in (Op.NE, Op.NOT_IN) else equal
@@ -237,6 +237,11 @@ def _plain(value: Scalar) -> Any:
     if isinstance(value, datetime):
         return value.timestamp()
     return sa.literal(value, sa.BigInteger()) if isinstance(value, int) else value
+
+
+def _floats(values: tuple[Scalar, ...]) -> tuple[float, ...]:
+    """Numbers as what they are compared with: SQLAlchemy would bind ``(0, 0.1)`` as two integers."""
+    return tuple(float(value) for value in values if isinstance(value, int | float))
 
 
 def waiting_ahead(connection: sa.Connection, run: int) -> int | None:
