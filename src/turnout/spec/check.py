@@ -78,9 +78,14 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
     if spec.repeat > 1 and len(spec.runs) != 1:
         yield InvalidInput("--runs and --multi exclude each other")
     for name, value, least in (
-        ("--cpus", need.cpus, 1), ("--memory", need.memory, 1), ("--gpus", need.gpus, 0),
-        ("--time", need.seconds, 0.001), ("--concurrent", spec.concurrent, 1), ("--retry", spec.retry.failures, 0), ("--grace", spec.grace, 0),
-    ):  # fmt: skip
+        ("--cpus", need.cpus, 1),
+        ("--memory", need.memory, 1),
+        ("--gpus", need.gpus, 0),
+        ("--time", need.seconds, 0.001),
+        ("--concurrent", spec.concurrent, 1),
+        ("--retry", spec.retry.failures, 0),
+        ("--grace", spec.grace, 0),
+    ):
         if value is not None and not least <= value < 2**53:
             yield InvalidInput(f"{name} must be at least {least:g}, not {value:g}")
     if not -1_000_000 <= spec.priority <= 1_000_000:
