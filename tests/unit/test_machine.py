@@ -17,6 +17,7 @@ from turnout.schedule.machine import (
     Ended,
     Lost,
     NodeFact,
+    Progress,
     Refusal,
     Returned,
     Running,
@@ -142,6 +143,7 @@ def test_a_command_may_end_before_it_was_seen_running() -> None:
 )
 def test_every_end_is_recorded_with_its_true_cause(end: Ended, state: RunState, reason: Reason | None) -> None:
     record = told(claimed(losses_left=0), Running({}), end, Captured({}))
+    assert record.progress == Progress.CAPTURED
     assert (record.state, record.reason, record.cause) == (state, reason, end.cause)
     assert (record.exit_code, record.signal, record.ended) == (end.exit_code, end.signal, NOW)
 
@@ -217,12 +219,21 @@ def test_a_lost_attempt_is_tried_again_as_long_as_losses_are_left() -> None:
     step = machine.advance(record, record.attempt, Lost(message="silent"), NOW)
     assert isinstance(step, Step) and names(step) == ["node_lost", "ended"]
     assert (step.record.state, step.record.reason, step.record.message) == (RunState.FAILED, Reason.NODE_LOST, "silent")
+    assert step.record.ended == NOW
 
 
 def test_a_loss_forgets_what_the_attempt_said_of_its_end() -> None:
     """It exited with 0, but what it left behind never arrived."""
-    lost = told(claimed(losses_left=0), Running({}), ended(code=0), Lost())
-    assert (lost.state, lost.cause, lost.exit_code) == (RunState.FAILED, Cause.INFRA, None)
+    lost = told(claimed(losses_left=0), Running({}), ended(code=0, signal=9), Lost())
+    assert (lost.state, lost.cause, lost.exit_code, lost.signal) == (RunState.FAILED, Cause.INFRA, None, None)
+
+
+def test_a_failure_that_is_tried_again_is_captured_first() -> None:
+    step = machine.advance(told(claimed(failures_left=1), ended(code=3)), 1, Captured({"files": 1}), NOW)
+    assert isinstance(step, Step)
+    assert step.events == (
+        (E.CAPTURE_AFTER, {"files": 1}), (E.REQUEUED, {"reason": Reason.EXIT_CODE, "attempt": 1}),
+    )  # fmt: skip
 
 
 def test_a_failure_is_tried_again_as_long_as_failures_are_left() -> None:
@@ -298,6 +309,7 @@ def test_cancel_is_idempotent_and_the_first_word_counts() -> None:
 
 def test_what_is_to_be_cancelled_is_never_tried_again() -> None:
     asked = cancel(claimed(failures_left=3, losses_left=3)).record
+    assert names(machine.advance(asked, 1, Lost(), NOW)) == ["node_lost", "ended"]
     assert told(asked, Lost()).state is RunState.CANCELLED
     assert told(asked, Returned()).state is RunState.CANCELLED
     assert told(asked, ended(Cause.INFRA), Captured({})).state is RunState.CANCELLED
@@ -381,7 +393,8 @@ def test_a_cancelled_parent_makes_no_more_children_and_waits_for_the_open_ones()
     asked = cancel(parent(remaining=1, open_children=1)).record
     assert (asked.remaining, asked.is_terminal) == (0, False)
     ended_child = machine.child_ended(asked, child(RunState.CANCELLED), NOW)
-    assert (ended_child.record.state, ended_child.record.reason) == (RunState.CANCELLED, Reason.USER)
+    over = ended_child.record
+    assert (over.state, over.reason, over.ended) == (RunState.CANCELLED, Reason.USER, NOW)
     none_open = cancel(parent(remaining=1))
     assert none_open.record.state is RunState.CANCELLED
     assert names(none_open) == ["cancel_requested", "ended"]

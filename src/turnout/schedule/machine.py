@@ -259,7 +259,7 @@ def _end(record: RunRecord, fact: Ended) -> Step | Refusal:
 
 
 def _capture(record: RunRecord, data: Data, now: float) -> Step | Refusal:
-    if record.progress < Progress.ENDED or record.cause is None:
+    if record.progress < Progress.ENDED:
         return DUPLICATE
     captured: tuple[EventName, Data] = (EventName.CAPTURE_AFTER, data)
     state, reason = verdict(record)
