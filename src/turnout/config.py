@@ -48,6 +48,13 @@ class HubSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlobSettings:
+    """`max_size`: bytes that all kept files together may take; None = as the disk has room."""
+
+    max_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSettings:
     """One compute target. `max_runs` at once per node; None = as many as it has processors."""
 
@@ -60,10 +67,11 @@ class Config:
     general: General = field(default_factory=General)
     code: Code = field(default_factory=Code)
     hub: HubSettings = field(default_factory=HubSettings)
+    blobs: BlobSettings = field(default_factory=BlobSettings)
     targets: Mapping[str, TargetSettings] = field(default_factory=lambda: {"local": TargetSettings()})
 
 
-_SECTIONS: dict[str, type[Any]] = {"general": General, "code": Code, "hub": HubSettings}
+_SECTIONS: dict[str, type[Any]] = {"general": General, "code": Code, "hub": HubSettings, "blobs": BlobSettings}
 _WORDS = {int: "a whole number", float: "a number", str: "text"}
 _ENVIRONMENT: dict[str, tuple[str, str, type[Any]]] = {
     "TURNOUT_LEASE": ("hub", "lease", float),

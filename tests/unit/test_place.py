@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -54,12 +55,41 @@ def test_a_run_that_does_not_fit_is_passed_over_by_a_smaller_one() -> None:
 
 def test_a_run_larger_than_the_node_is_never_sent_there() -> None:
     """Not even when the node offers more slots than it runs at once, to have short runs at hand."""
-    assert chosen(Waiting(run=1, job=1, cpus=5), Waiting(run=2, job=2), slots=12.0) == [2]
-    assert chosen(Waiting(run=1, job=1, cpus=4), slots=12.0) == [1]
+    there = {"ahead": 8.0, "short": frozenset({1})}
+    assert chosen(Waiting(run=1, job=1, cpus=5), Waiting(run=2, job=2), **there) == [2]
+    assert chosen(Waiting(run=1, job=1, cpus=4), slots=0.0, **there) == [1]
 
 
-def test_slots_beyond_max_runs_are_filled_with_what_comes_next() -> None:
-    assert chosen(*runs(10), slots=6.0) == [1, 2, 3, 4, 5, 6]
+def test_runs_of_short_jobs_may_be_had_ahead() -> None:
+    short = {"ahead": 2.0, "short": frozenset({1})}
+    assert chosen(*runs(10), **short) == [1, 2, 3, 4, 5, 6]
+    assert chosen(*runs(10), slots=0.0, **short) == [1, 2]
+    assert chosen(*runs(10), slots=-2.0, **short) == []
+    assert chosen(*runs(10), slots=-3.0, **short) == [], "there are more at hand than it wants already"
+
+
+def test_runs_of_other_jobs_are_not_had_ahead() -> None:
+    queue = [Waiting(run=1, job=2), *[Waiting(run=number, job=1) for number in (2, 3, 4)]]
+    short = {"ahead": 2.0, "short": frozenset({1})}
+    assert chosen(*queue, slots=0.0, **short) == [2, 3]
+    assert chosen(*queue, slots=1.0, **short) == [1, 2, 3]
+
+
+def test_a_queue_is_read_no_further_than_there_is_room() -> None:
+    read: list[int] = []
+
+    def queue() -> Iterator[Waiting]:
+        for number in range(1, 100):
+            read.append(number)
+            yield Waiting(run=number, job=1)
+
+    assert len(choose(queue(), room(), most=50)) == 4
+    assert read == [1, 2, 3, 4, 5]
+
+
+def test_the_last_fraction_of_a_slot_counts_only_if_a_run_fits_in() -> None:
+    assert chosen(*runs(3), slots=0.9) == []
+    assert chosen(*[Waiting(run=n, job=1, concurrent=8) for n in (1, 2, 3)], slots=0.9) == [1]
 
 
 def test_concurrent_limits_the_runs_of_a_job_on_a_node() -> None:

@@ -109,6 +109,11 @@ class Holding:
     def expect_long_runs(self, job: int) -> None:
         self._typical[job] = _LONG_RUN
 
+    def has_runs_at_hand(self) -> bool:
+        """Whether more runs may be started at once than will end in a moment."""
+        ready = sum(attempt.phase is Phase.READY and attempt.confirmed for attempt in self.attempts.values())
+        return ready > 2 * self.welcome.max_runs
+
     def poll(self) -> Poll:
         """What we say of ourselves now."""
         held = self.attempts.values()

@@ -20,6 +20,7 @@ from turnout.wire.http import Unreachable
 from turnout.wire.messages import PROTOCOL, Hello, Orders, Poll, Welcome
 
 _REFUSALS = 3
+_PACE = 0.02  # seconds between reports while short runs follow each other
 _DENIED = (401, 403)
 _CONFLICT = 409
 
@@ -50,6 +51,7 @@ class Teller:
         self._must_greet = True
         self._must_report = False
         self._retry_at = 0.0
+        self._reported = 0.0
         self._pause = RETRY_LEAST
         self._begin_with: Optional[Ref] = None
         self._refusals = 0
@@ -63,6 +65,8 @@ class Teller:
         now = time.monotonic()
         if now < self._retry_at:
             return min(most, self._retry_at - now)
+        if self._may_wait(now):
+            return min(most, self._reported + _PACE - now)
         looks = [attempt.look_at for attempt in self._holding.attempts.values() if attempt.phase >= Phase.RUNNING]
         return min(most, max(0.0, min(looks) - now)) if looks else most
 
@@ -73,7 +77,7 @@ class Teller:
             return
         if self._must_greet:
             self._greet()
-        elif self._holding.attempts or self._must_report:
+        elif (self._holding.attempts or self._must_report) and not self._may_wait(now):
             self._report(now)
 
     def take(self, orders: Orders, asked: Poll, sent: float) -> bool:
@@ -120,12 +124,17 @@ class Teller:
             self._ender.fence((run, number))
         self.poll = self._holding.poll()
 
+    def _may_wait(self, now: float) -> bool:
+        """While the next short runs are at hand, nobody waits for an answer: a report then tells of many at once."""
+        return now < self._reported + _PACE and self._holding.has_runs_at_hand()
+
     def _report(self, now: float) -> None:
         draft = Draft()
         draft.write(self._in_turn(), now, only_one=self._alone > 0)
         if draft.is_empty and not self._must_report:
             return
         self._must_report = False
+        self._reported = now
         self._begin_with = draft.first_unserved
         self.poll = asked = self._holding.poll()
         body = draft.pack(asked)

@@ -66,7 +66,7 @@ class Hub:
             backup_dir=home.root / "backups",
             on_commit=self._committed,
         )
-        self._blobs = BlobStore(home.blobs)
+        self._blobs = BlobStore(home.blobs, quota=self._settings.blobs.max_size)
         self._tokens = AgentTokens(self._store)
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
         self._targets = self._make_targets()
@@ -108,6 +108,7 @@ class Hub:
         """Writes what was accepted and leaves nothing behind but the state."""
         self._engine.stop()
         self._store.close()
+        self._blobs.close()
         for path in (self._home.hub_file, *self._socket_paths):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)

@@ -28,7 +28,7 @@ _WORD_BEFORE = re.compile(rb"[A-Za-z0-9_+/-]*\Z")
 _WORD_BEHIND = re.compile(rb"[A-Za-z0-9_+/-]*")
 _DIGIT = re.compile(rb"[0-9]")
 _HEAD = 8192  # a zero byte in here: not text
-_BETWEEN = b"\n\0\n"  # nothing that is looked for can reach across this
+_BETWEEN = b"\n\1\n"  # nothing that is looked for can reach across this
 
 _NAMES = {
     name: f"{what} by its name"
@@ -113,9 +113,15 @@ def judge(path: str, content: bytes) -> str:
 
 def judge_all(files: Sequence[tuple[str, bytes]]) -> list[str]:
     """The same for many files, at a fraction of the cost."""
-    verdicts = [_by_name(path, content) for path, content in files]
-    texts = [b"" if content.find(0, 0, _HEAD) >= 0 else content[:SCANNED] for _, content in files]
+    verdicts = [""] * len(files)
+    for file, (path, content) in enumerate(files):
+        if path[path.rfind("/") + 1] in _SUSPECT or path.endswith(_STORES):
+            verdicts[file] = _by_name(path, content)
+    texts = [content[:SCANNED] for _, content in files]
     text = _BETWEEN.join(texts)
+    if b"\0" in text:
+        texts = [b"" if b"\0" in each[:_HEAD] else each for each in texts]
+        text = _BETWEEN.join(texts)
     starts = list(accumulate((len(each) + len(_BETWEEN) for each in texts), initial=0))
     for at, what in _found_in(text):
         file = bisect_right(starts, at) - 1
@@ -125,10 +131,9 @@ def judge_all(files: Sequence[tuple[str, bytes]]) -> list[str]:
 
 
 def _by_name(path: str, content: bytes) -> str:
-    name = path.rpartition("/")[2]
-    if not content or (name[0] not in _SUSPECT and not name.endswith(_STORES)):
+    lower = path.rpartition("/")[2].lower()
+    if not content:
         return ""
-    lower = name.lower()
     if lower in _NAMES:
         return f"looks like {_NAMES[lower]}"
     if lower.startswith(".env.") and not lower.endswith(_HARMLESS_ENV):

@@ -19,12 +19,14 @@ arrive twice.
 from __future__ import annotations
 
 import json
+import re
 import struct
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
 PROTOCOL = 1
 _LENGTH = struct.Struct("<I")
+_SURROGATE = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud[89a-f][0-9a-f]{2}")
 Attempt = Tuple[int, int]
 
 
@@ -179,8 +181,11 @@ class Report:
 
 
 def dump(message: object) -> bytes:
-    """A message as JSON."""
-    return json.dumps(message, default=vars, separators=(",", ":")).encode()
+    """A message as JSON. Half a character (a byte of a name that is no text) becomes a replacement character."""
+    text = json.dumps(message, default=vars, separators=(",", ":"))
+    if "\\ud" in text:
+        text = _SURROGATE.sub(lambda found: found[0] if len(found[0]) == 12 else "\\ufffd", text)
+    return text.encode()
 
 
 def pack_report(report: Report, payloads: List[bytes]) -> bytes:

@@ -131,7 +131,7 @@ class Agent(Process):
         self.machine = machine
         self.line = line(self)
         self.pace = self.world.rng.uniform(0.8, 1.25)
-        self._ahead = self.world.rng.choice((0, 0, 2))
+        self._ahead = self.world.rng.choice((0.0, 0.0, 2.0))
         self._routes = routes
         self._token = token
         self._disk = machine.directories.setdefault(directory, {})
@@ -251,9 +251,20 @@ class Agent(Process):
         """What we say of ourselves now."""
         max_runs = self._welcome.max_runs if self._welcome is not None else 0
         busy = sum(held.grant.slots for held in self._held.values() if held.phase < Phase.ENDED)
-        slots = 0.0 if self._is_leaving else max_runs + self._ahead - busy
+        slots = 0.0 if self._is_leaving else max_runs - busy
+        short = list(self._jobs) if self._ahead and not self._is_leaving else []
         self._polls += 1
-        return Poll(slots, 0, 0, list(self._held), list(self._jobs), LEASE / 3, self._polls)
+        return Poll(
+            slots,
+            0,
+            0,
+            list(self._held),
+            list(self._jobs),
+            LEASE / 3,
+            self._polls,
+            self._ahead if short else 0.0,
+            short,
+        )
 
     def _take(self, orders: Orders, asked: Poll, sent: float) -> bool:
         """Does as it is told; whether anything was new."""

@@ -91,7 +91,7 @@ class ModelEngine:
 
     def take(self, session: Session) -> Future[list[Grant]] | None:
         room = session.room()
-        if session.taking or session.leaving or room.slots <= 0 or self._newest(session) is not session:
+        if session.taking or session.leaving or self._newest(session) is not session or room.slots + room.ahead <= 0:
             return None
         session.taking = True
         taker = Taker(agent=session.agent, target=session.target, node=session.node, room=room)
