@@ -61,7 +61,7 @@ class TestCommands:
             (["run", "train.bat"], USAGE, "train.bat is a Windows script", ".sh"),
             (["run", "--target", "moon", "true"], NOT_FOUND, "no target 'moon'", "known targets: local"),
             (["run", "--name", "a/b", "true"], USAGE, "run name 'a/b'", "letters, digits"),
-            (["run", "--name", "a..b", "true"], USAGE, "run name 'a..b'", "without '..'"),
+            (["run", "--name", "a..b", "true"], USAGE, "run name 'a..b'", "no '..'"),
             (["run", "--name", "a\nb", "true"], USAGE, r"run name 'a\nb'", "letters, digits"),
             (["run", "--name", "", "true"], USAGE, "run name ''", "letters, digits"),
             (["run", "--name", "run7", "true"], USAGE, "run name 'run7'", "choose another"),

@@ -131,7 +131,6 @@ class TestWhy:
         assert "is queued" in told and "waits for a free slot" in told
         user("cancel", "run", first["runs"][0], second)
 
-    @pytest.mark.xfail(strict=True, reason="schedule/explain: a run that asks for more than any node has just waits")
     def test_it_says_when_no_node_could_ever_hold_it(self, user: Cli, history: dict[str, str]) -> None:
         job = user.json("run", "-d", "--cpus", "100000", "true")
         told = user("why", job["runs"][0]).stdout

@@ -24,6 +24,7 @@ from turnout.model.state import LIVE, TERMINAL
 from turnout.schedule.explain import Situation, explain
 from turnout.spec.check import check
 from turnout.store import metrics, reads, search
+from turnout.store.jobs import load_jobs
 from turnout.store.queue import live_runs
 from turnout.store.store import Connection, Store
 from turnout.wire.manifest import is_digest
@@ -214,7 +215,9 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
             run = reads.find_run(connection, name)
             (view,) = reads.show_runs(connection, [run], children=True)
             ahead = search.waiting_ahead(connection, run)
-            return Situation(run=view, attempts=reads.run_attempts(connection, run), ahead=ahead)
+            job = reads.find_job(connection, view["job"])
+            need = load_jobs(connection, {job})[job].spec.resources
+            return Situation(run=view, attempts=reads.run_attempts(connection, run), ahead=ahead, need=need)
 
         situation = await reading(work)
         target = situation.run["target"]
