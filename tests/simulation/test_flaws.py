@@ -12,7 +12,8 @@ from turnout.schedule import machine
 from turnout.schedule.lease import LeaseTable
 from turnout.schedule.machine import RunRecord, Step
 from turnout.testing.simulator import actions, simulate
-from turnout.testing.simulator.agent import Agent, Machine
+from turnout.testing.simulator.agent import Agent
+from turnout.testing.simulator.node import Machine
 
 SEEDS = 400
 
@@ -31,12 +32,6 @@ def hear_any_attempt(patch: pytest.MonkeyPatch) -> None:
 
 def take_pieces_anywhere(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(actions, "fresh_part", lambda have, offset, size: 0)
-
-
-def take_pieces_beyond_a_gap(patch: pytest.MonkeyPatch) -> None:
-    """Where the node's copy is shorter than the hub's, it is not the sender's offsets that count."""
-    patch.setattr(actions, "fresh_part", lambda have, offset, size: min(max(have - offset, 0), size) if have else 0)
-    patch.setattr(actions._Telling, "_keep_records", lambda self, key, mark, fresh: mark)
 
 
 def forget_idempotency_keys(patch: pytest.MonkeyPatch) -> None:
@@ -127,7 +122,7 @@ def never_give_up(patch: pytest.MonkeyPatch) -> None:
 
 
 FLAWS = [
-    hear_any_attempt, take_pieces_anywhere, take_pieces_beyond_a_gap, forget_idempotency_keys, count_records_twice,
+    hear_any_attempt, take_pieces_anywhere, forget_idempotency_keys, count_records_twice,
     believe_every_end, grant_to_the_gone, retry_for_ever, make_a_child_twice, forget_what_began,
     forget_the_boot, cancel_only_what_runs, never_give_up,
 ]  # fmt: skip

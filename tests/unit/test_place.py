@@ -55,13 +55,13 @@ def test_a_run_that_does_not_fit_is_passed_over_by_a_smaller_one() -> None:
 
 def test_a_run_larger_than_the_node_is_never_sent_there() -> None:
     """Not even when the node offers more slots than it runs at once, to have short runs at hand."""
-    there = {"ahead": 8.0, "short": frozenset({1})}
+    there: dict[str, Any] = {"ahead": 8.0, "short": frozenset({1})}
     assert chosen(Waiting(run=1, job=1, cpus=5), Waiting(run=2, job=2), **there) == [2]
     assert chosen(Waiting(run=1, job=1, cpus=4), slots=0.0, **there) == [1]
 
 
 def test_runs_of_short_jobs_may_be_had_ahead() -> None:
-    short = {"ahead": 2.0, "short": frozenset({1})}
+    short: dict[str, Any] = {"ahead": 2.0, "short": frozenset({1})}
     assert chosen(*runs(10), **short) == [1, 2, 3, 4, 5, 6]
     assert chosen(*runs(10), slots=0.0, **short) == [1, 2]
     assert chosen(*runs(10), slots=-2.0, **short) == []
@@ -70,7 +70,7 @@ def test_runs_of_short_jobs_may_be_had_ahead() -> None:
 
 def test_runs_of_other_jobs_are_not_had_ahead() -> None:
     queue = [Waiting(run=1, job=2), *[Waiting(run=number, job=1) for number in (2, 3, 4)]]
-    short = {"ahead": 2.0, "short": frozenset({1})}
+    short: dict[str, Any] = {"ahead": 2.0, "short": frozenset({1})}
     assert chosen(*queue, slots=0.0, **short) == [2, 3]
     assert chosen(*queue, slots=1.0, **short) == [1, 2, 3]
 
@@ -115,6 +115,7 @@ def test_memory_and_gpus_are_used_up(need: dict[str, int], there: dict[str, int]
 
 def test_who_needs_no_gpu_is_not_stopped_by_their_lack() -> None:
     assert chosen(Waiting(run=1, job=1, gpus=1), Waiting(run=2, job=2), gpus=0, memory=0) == [2]
+    assert chosen(Waiting(run=1, job=1), Waiting(run=2, job=2, gpus=1, memory=1), gpus=1, memory=1) == [1, 2]
 
 
 def test_a_parent_is_taken_as_often_as_it_has_children_left_and_they_fit() -> None:

@@ -1,4 +1,4 @@
-"""An agent's process, by the rules of ``turnout.agent`` (`intake`, `starter`, `ender`, `teller`, `poller`, `adopt`).
+"""An agent's process, by the rules of ``turnout.agent``: here its conversation with the hub (`teller`, `poller`).
 
 It differs from the real one in three ways only: bytes are counted in tens instead of millions, so that every limit is
 met; a run's directory is a `Files`; and what threads do one after the other is done by timers.
@@ -7,104 +7,21 @@ met; a run's directory is a `Files`; and what threads do one after the other is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from functools import partial
 
-from turnout.testing.simulator.command import Command, Files, Truth
+from turnout.testing.simulator.keeper import Keeper
 from turnout.testing.simulator.link import Call, Line, Refused
-from turnout.testing.simulator.shipping import PIECE, Shipping
-from turnout.testing.simulator.world import LEASE, Process, World
-from turnout.wire.messages import (
-    PROTOCOL,
-    Attempt,
-    Chunk,
-    Fact,
-    Grant,
-    Hello,
-    NodeFacts,
-    Orders,
-    Poll,
-    Report,
-    Stop,
-    Welcome,
-)  # fmt: skip
+from turnout.testing.simulator.node import Held, Machine, Phase
+from turnout.testing.simulator.shipping import PIECE
+from turnout.testing.simulator.world import LEASE, Process
+from turnout.wire.messages import PROTOCOL, Attempt, Chunk, Fact, Hello, NodeFacts, Orders, Poll, Report, Welcome
 
 _TAIL_SECONDS = 0.25
 _REPORT_BYTES = 2 * PIECE
 _RETRY_LEAST, _RETRY_MOST, _REPEAT = 0.05, 0.5, 0.1
-_RETURN_SECONDS = 0.5
 _POLL_TIMEOUT, _REPORT_TIMEOUT, _HELLO_TIMEOUT = LEASE, 2 * LEASE, LEASE
 _REFUSALS = 3
 _CPUS = 3
-
-
-class Phase(IntEnum):
-    STAGING = 1
-    READY = 2
-    STARTED = 3
-    RUNNING = 4
-    ENDED = 5
-    CAPTURED = 6
-    OVER = 7
-
-
-class Held:
-    """One attempt, from grant to the hub's last acknowledgement. `began`: a supervisor was asked for it."""
-
-    __slots__ = (
-        "began", "confirmed", "facts", "files", "grant", "granted", "phase", "ref", "refusals", "result", "shipping",
-        "stop_cause",
-    )  # fmt: skip
-
-    def __init__(self, grant: Grant, files: Files, now: float) -> None:
-        self.grant = grant
-        self.ref: Attempt = (grant.run, grant.attempt)
-        self.files = files
-        self.shipping = Shipping(self.ref, files)
-        self.phase = Phase.STAGING
-        self.began = False
-        self.confirmed = False
-        self.granted = now
-        self.stop_cause: str | None = None
-        self.facts: list[Fact] = []
-        self.result: dict[str, object] | None = None
-        self.refusals = 0
-
-    def tell(self, kind: str, body: dict[str, object]) -> None:
-        self.facts.append(Fact(*self.ref, kind, 0.0, body))
-
-
-class Machine:
-    """A node: its disk, its commands, and the agent's process there."""
-
-    def __init__(self, world: World, name: str, fate_of: Callable[[Grant], str]) -> None:
-        self.world = world
-        self.name = name
-        self.fate_of = fate_of
-        self.boot = 0
-        self.directories: dict[str, dict[Attempt, Files]] = {}
-        self.commands: list[Command] = []
-        self.truth: dict[Attempt, Truth] = {}
-
-    def execute(self, files: Files) -> Command:
-        """A supervisor begins: the point from which the command may have been executed."""
-        truth = self.truth.setdefault((files.grant.run, files.grant.attempt), Truth())
-        files.command = Command(self.world, files, truth, self.fate_of(files.grant))
-        self.commands.append(files.command)
-        files.command.start()
-        return files.command
-
-    def lose_power(self) -> None:
-        """And it comes up again, as another boot. The caller ends the agent."""
-        self.boot += 1
-        for command in self.commands:
-            command.kill()
-        self.commands.clear()
-        for directory in self.directories.values():
-            for ref, files in directory.items():
-                files.lose_power(self.world.rng)
-                if ref in self.truth:
-                    self.truth[ref].damaged = True
 
 
 class Routes:
@@ -121,30 +38,18 @@ class Routes:
         self.report = report
 
 
-class Agent(Process):
+class Agent(Keeper):
     """One agent process on `machine`; `token` and `directory` are what it was launched with."""
 
     def __init__(
         self, machine: Machine, line: Callable[[Process], Line], routes: Routes, token: str, directory: str
     ) -> None:
-        super().__init__(machine.world, f"agent@{machine.name}")
-        self.machine = machine
+        super().__init__(machine, directory)
         self.line = line(self)
         self.pace = self.world.rng.uniform(0.8, 1.25)
         self._ahead = self.world.rng.choice((0.0, 0.0, 2.0))
         self._routes = routes
         self._token = token
-        self._disk = machine.directories.setdefault(directory, {})
-        self._held: dict[Attempt, Held] = {}
-
-    def holding(self) -> list[Held]:
-        return list(self._held.values())
-
-    def stray_commands(self) -> list[str]:
-        """Commands in its directory that run though it does not hold them, or is not there to."""
-        here = self._disk.items()
-        running = [(ref, files.command) for ref, files in here if files.command is not None and files.command.alive]
-        return [command.name for ref, command in running if not self.alive or ref not in self._held]
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -152,38 +57,16 @@ class Agent(Process):
         """Its program begins, or begins anew in the same process."""
         now = self.world.now
         self.begin()
-        self._held = {}
-        self._over: set[Attempt] = set()
-        self._jobs: dict[int, None] = {}
-        self._welcome: Welcome | None = None
+        self._forget()
         self._is_busy, self._is_polling, self._is_leaving = False, False, False
         self._must_greet, self._must_report = True, False
         self._retry_at, self._pause, self._poll_pause = 0.0, _RETRY_LEAST, _RETRY_LEAST
-        self._heard = self._idle_since = self._renewed = now
+        self._heard = self._idle_since = now
         self._polls = 0
         self._told = self._say()
         self._begin_with: Attempt | None = None
         self._adopt()
         self._tick()
-
-    def _adopt(self) -> None:
-        for ref, files in list(self._disk.items()):
-            if not files.begun and files.exit is None:
-                self.world.sometimes("adopt: never begun")
-                del self._disk[ref]
-                continue
-            held = self._held[ref] = Held(files.grant, files, self.world.now)
-            held.confirmed = held.began = True
-            held.phase = Phase.RUNNING
-            held.tell("staged", {"adopted": True})
-            held.tell("running", {})
-            command = files.command
-            if command is None or not command.alive or not command.supervised:
-                self.world.sometimes("adopt: ended" if files.exit else "adopt: supervisor gone")
-                self._end(held)
-            else:
-                self.world.sometimes("adopt: running")
-                self._watch(held)
 
     def _tick(self) -> None:
         """What the main loop does when nothing happens: looks at growing output, starts what it can, or is done."""
@@ -290,130 +173,6 @@ class Agent(Process):
         elif isinstance(error, Refused) and error.status == 409:
             self.world.sometimes("refused: say hello first")
             self._must_greet = True
-
-    # --- one attempt, from grant to start -----------------------------------------------------------------------------
-
-    def _accept(self, grant: Grant) -> bool:
-        ref = (grant.run, grant.attempt)
-        if ref in self._held or ref in self._over or grant.job not in self._jobs:
-            return False
-        self.world.note(self.name, "accepts", grant.name, grant.attempt)
-        held = self._held[ref] = Held(grant, Files(grant), self.world.now)
-        if self.world.rng.random() < 0.5:
-            self._staged(held)
-        else:
-            self.after(self.world.rng.uniform(0.0, 0.3), partial(self._staged, held))
-        return True
-
-    def _staged(self, held: Held) -> None:
-        if held.phase is Phase.STAGING:
-            self._disk[held.ref] = held.files
-            held.tell("staged", {})
-            held.phase = Phase.READY
-
-    def _start_ready(self) -> None:
-        """Starts what is confirmed and fits while the lease lasts; gives back what has waited too long."""
-        now = self.world.now
-        waiting = [held for held in self._held.values() if held.phase is Phase.READY and held.confirmed]
-        if not waiting or self._welcome is None:
-            return
-        if now - self._renewed >= self._welcome.lease:
-            self.world.sometimes("start held back: no lease")
-            return
-        busy = sum(h.grant.slots for h in self._held.values() if h.phase in (Phase.STARTED, Phase.RUNNING))
-        for held in waiting:
-            if busy + held.grant.slots <= self._welcome.max_runs + 1e-9:
-                busy += held.grant.slots
-                held.phase, held.began = Phase.STARTED, True
-                self.after(self.world.rng.uniform(0.0, 0.05), partial(self._started, held))
-            elif now - held.granted > _RETURN_SECONDS:
-                self.world.sometimes("grant returned")
-                held.phase = Phase.CAPTURED
-                held.tell("returned", {})
-
-    def _started(self, held: Held) -> None:
-        if held.phase is not Phase.STARTED:
-            return
-        self.world.note(self.name, "starts", held.grant.name, held.grant.attempt)
-        self.machine.execute(held.files)
-        held.phase = Phase.RUNNING
-        held.tell("running", {})
-        if held.files.exit is not None:
-            self._end(held)
-        else:
-            self._watch(held)
-        self._turn()
-
-    # --- one attempt, from start to end -------------------------------------------------------------------------------
-
-    def _watch(self, held: Held) -> None:
-        command = held.files.command
-        assert command is not None
-        held.files.watcher = partial(self.do, self.life, partial(self._see_end, held))
-        if held.stop_cause is not None:
-            command.terminate(held.stop_cause)
-
-    def _see_end(self, held: Held) -> None:
-        if held.phase is Phase.RUNNING:
-            self._end(held)
-            self._turn()
-
-    def _end(self, held: Held) -> None:
-        held.files.watcher = None
-        if held.files.exit is not None:
-            self._conclude(held, dict(held.files.exit))
-        else:
-            held.phase = Phase.ENDED
-            self.after(self.world.rng.uniform(0.0, 0.3), partial(self._bury, held))
-
-    def _bury(self, held: Held) -> None:
-        self._end_tree(held)
-        if held.phase is Phase.ENDED:
-            self._conclude(held, {"cause": held.stop_cause or "infra", "message": "its supervisor was killed"})
-
-    def _conclude(self, held: Held, body: dict[str, object]) -> None:
-        held.phase = Phase.ENDED
-        held.tell("ended", body)
-        self.after(self.world.rng.choice((0.0, 0.3)), partial(self._captured, held))
-
-    def _captured(self, held: Held) -> None:
-        if held.phase is Phase.ENDED:
-            held.result = {"files": 0, **held.shipping.seal()}
-            held.phase = Phase.CAPTURED
-
-    def _stop(self, stop: Stop) -> bool:
-        held = self._held.get((stop.run, stop.attempt))
-        if held is None or held.stop_cause is not None or held.phase >= Phase.ENDED:
-            return False
-        held.stop_cause = stop.cause
-        if held.phase < Phase.STARTED:
-            self.world.sometimes("stop before start")
-            self._conclude(held, {"cause": stop.cause, "message": "ended before it was started"})
-        elif held.files.command is not None:
-            self.world.sometimes("stop while running")
-            held.files.command.terminate(stop.cause)
-        return True
-
-    def _fence(self, ref: Attempt) -> bool:
-        held = self._held.get(ref)
-        if held is None:
-            return False
-        self.world.note(self.name, "fences", held.grant.name, held.grant.attempt)
-        self.world.sometimes("fenced: " + held.phase.name.lower())
-        self._end_tree(held)
-        self._drop(held)
-        return True
-
-    def _drop(self, held: Held) -> None:
-        self._held.pop(held.ref, None)
-        self._over.add(held.ref)
-        self._disk.pop(held.ref, None)
-        held.phase = Phase.OVER
-
-    def _end_tree(self, held: Held) -> None:
-        held.files.watcher = None
-        if held.files.command is not None:
-            held.files.command.end_tree()
 
     # --- telling the hub ----------------------------------------------------------------------------------------------
 

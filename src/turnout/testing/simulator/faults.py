@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from turnout.testing.simulator.agent import Phase
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Weather
+from turnout.testing.simulator.node import Phase
 from turnout.testing.simulator.world import LEASE, Process, World
 from turnout.testing.simulator.yard import Yard
 

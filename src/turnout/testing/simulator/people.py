@@ -21,7 +21,7 @@ _RETRIES = (
 
 @dataclass(slots=True)
 class Asked:
-    """One submission: `answers` are all the answers that came, `repeated` whether it was sent more than once."""
+    """One submission, all the answers that came, and how often it was sent. Who is not `patient` sends it once."""
 
     key: str
     spec: JobSpec

@@ -94,9 +94,9 @@ def _attribute(
             first = sum(records[name] for name in records if name < stream)
             points.setdefault(run, []).extend((attempt, number) for number in range(first, first + mark.frames))
     for run, counted in stored.items():
-        if counted != Counter(number for _, number in points.get(run, ())):
-            points.setdefault(run, []).extend((0, number) for number in counted.elements())
-            raise AssertionError(f"run {run} has the points {counted}, but was sent {points[run]}")
+        taken = Counter(number for _, number in points.get(run, ()))
+        if counted != taken:
+            raise AssertionError(f"run {run} has the points {counted}, but what was taken of its spools holds {taken}")
     return points
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from turnout.engine.fleet import Target
 from turnout.schedule.machine import RunRecord
-from turnout.testing.simulator.agent import Agent, Machine, Routes
+from turnout.testing.simulator.agent import Agent, Routes
 from turnout.testing.simulator.checks import Broken, check_change, check_end
 from turnout.testing.simulator.command import Truth
 from turnout.testing.simulator.faults import Faults
@@ -15,6 +15,7 @@ from turnout.testing.simulator.hub import Engine, Hub, Watched
 from turnout.testing.simulator.link import Line, Weather
 from turnout.testing.simulator.memory import Disk
 from turnout.testing.simulator.model import MAX_RUNS, ModelEngine
+from turnout.testing.simulator.node import Machine
 from turnout.testing.simulator.people import Person
 from turnout.testing.simulator.real import Database, RealEngine, clock_of
 from turnout.testing.simulator.world import LEASE, Happening, World

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
-from turnout.testing.simulator.agent import Agent, Machine
+from turnout.testing.simulator.agent import Agent
+from turnout.testing.simulator.node import Machine
 
 
 class Yard(Provider):
