@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -198,7 +197,6 @@ TestShipping = Shipping.TestCase
 TestShipping.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
-@pytest.mark.xfail(reason="a spool looks for damage in more of the file than was sent (agent.spool.Spool.acknowledge)")
 def test_a_record_that_is_finished_while_its_beginning_is_under_way_is_not_taken_for_damage() -> None:
     story = Shipping()
     story.begin()

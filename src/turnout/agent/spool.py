@@ -67,7 +67,7 @@ class Spool:
         self.sender.ack(have)
         self._stuck_at = sent if is_stuck else -1
         self._is_whole = self._is_whole or have == sent
-        if is_stuck and _holds_frame(self._read(have, PIECE)):
+        if is_stuck and _holds_frame(self._read(have, sent - have)):  # what was sent: more may be there by now
             self.problem = f"damaged at byte {have}; what follows was not read"
 
     def remove_if_done(self) -> bool:
