@@ -134,8 +134,9 @@ class Holding:
         )
 
     def _ahead(self, short: List[int]) -> float:
-        """So many slots' worth of runs of these jobs end in the time that we want to bridge."""
+        """So many slots' worth of runs of these jobs end in the time that we want to bridge. A whole number: with a
+        fraction of a slot left over, the hub would look through its queue for a run that is small enough."""
         if not short:
             return 0.0
         longest = max(self._typical[job] for job in short)
-        return self.welcome.max_runs * min(_AHEAD_MOST, _SHORT_RUN / max(longest, 1e-4))
+        return float(int(self.welcome.max_runs * min(_AHEAD_MOST, _SHORT_RUN / max(longest, 1e-4))))

@@ -20,7 +20,7 @@ from turnout.wire.http import Unreachable
 from turnout.wire.messages import PROTOCOL, Hello, Orders, Poll, Welcome
 
 _REFUSALS = 3
-_PACE = 0.02  # seconds between reports while short runs follow each other
+_PACE = 0.03  # seconds between reports while short runs follow each other
 _DENIED = (401, 403)
 _CONFLICT = 409
 
