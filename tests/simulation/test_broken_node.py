@@ -12,9 +12,6 @@ from turnout.testing.simulator.yard import Yard
 BREAKS = 3.1
 
 
-@pytest.mark.xfail(
-    reason="each start renews the lease, and `heard` of the dead process resets the delay (engine.fleet)"
-)
 @pytest.mark.parametrize("real", [False, True], ids=["model", "engine"])
 def test_its_runs_are_given_up_and_it_is_tried_less_and_less(real: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = Yard._start

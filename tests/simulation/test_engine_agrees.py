@@ -19,16 +19,12 @@ def test_engine_and_model_tell_the_same_story(seed: int) -> None:
     assert real.story().splitlines() == told
 
 
-@pytest.mark.xfail(
-    reason="a hello from another boot is granted again what may have been executed (engine.dispatch.welcome)"
-)
 @pytest.mark.parametrize("seed", [45, 76, 98])
 def test_the_engine_executes_no_attempt_twice_after_a_power_cut(seed: int) -> None:
     outcome = simulate(seed, real=True)
     assert outcome.problem is None, outcome.verdict()
 
 
-@pytest.mark.xfail(reason="a grant that reached nobody is charged as a loss (engine.fleet._forget)")
 def test_what_was_granted_to_an_agent_that_just_left_costs_no_attempt() -> None:
     simulation = Simulation(120, real=True, spared=SPARED)
     simulation.run()

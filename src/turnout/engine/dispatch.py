@@ -15,8 +15,8 @@ from turnout.engine.report import Receipt, Telling, report
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.take import Jobs, Taker, held_by, job_orders, take
 from turnout.errors import Denied
-from turnout.schedule.machine import Cause
-from turnout.store.agents import Agent, set_up
+from turnout.schedule.machine import Cause, Lost
+from turnout.store.agents import Agent, boot_of, set_up
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 from turnout.wire.messages import Attempt, Grant, Hello, JobOrder, Orders, Poll, Stop, Welcome
@@ -46,10 +46,13 @@ class Dispatch:
         max_runs = self._max_runs(agent.target, hello.facts.cpus)
 
         def work(tx: Tx) -> tuple[list[Grant], dict[Attempt, str | None]]:
+            rebooted = boot_of(tx, agent.id) not in (None, hello.facts.boot_id)
             if not set_up(tx, agent.id, json.dumps(asdict(hello.facts))):
                 raise Denied(
                     "this agent was given up", hint="its runs went elsewhere; a new one is started when needed"
                 )
+            if rebooted:
+                steer.lose(tx, agent.id, Lost(message="its machine was restarted"), keep=held)
             return held_by(tx, self._jobs, agent.id, max_runs)
 
         def answer(result: tuple[list[Grant], dict[Attempt, str | None]]) -> Welcome:

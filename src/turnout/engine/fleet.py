@@ -16,7 +16,7 @@ from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.sessions import Session, Sessions
 from turnout.plugin.provider import Failure, Launch, Phase, Provider
-from turnout.schedule.machine import Lost
+from turnout.schedule.machine import Lost, Returned
 from turnout.store import agents
 from turnout.store.agents import Agent, AgentState
 from turnout.store.queue import targets_with_waiting_runs
@@ -124,8 +124,10 @@ class Fleet:
                 self._take_handle(agent, found)
             elif now >= target.not_before:
                 _log.warning("agent %d died with %d runs in hand; starting it again", agent.id, len(session.held))
+                was_heard, session.heard = session.heard, False
                 self._launch(target, agent, now)
-                self.sessions.renew(agent.id, now)  # nobody else has its runs: it may take its time to say hello
+                if was_heard:
+                    self.sessions.renew(agent.id, now)
             return
         self._forget(agent)
 
@@ -191,16 +193,16 @@ class Fleet:
     def _give_up(self, agent: Agent, why: str) -> None:
         """The agent is lost: its token is worth nothing, its runs go back to the queue or end."""
         _log.warning("agent %d on %s is lost: %s", agent.id, agent.node, why)
-        self._drop(agent, why)
+        self._drop(agent, Lost(message=why))
 
     def _forget(self, agent: Agent) -> None:
         """The agent is over. If it was granted something at the last moment, that goes back to the queue as well."""
-        self._drop(agent, "its agent left")
+        self._drop(agent, Returned())
 
-    def _drop(self, agent: Agent, why: str) -> None:
+    def _drop(self, agent: Agent, fact: Lost | Returned) -> None:
         def work(tx: Tx) -> None:
             agents.set_gone(tx, agent.id)
-            steer.lose(tx, agent.id, Lost(message=why))
+            steer.lose(tx, agent.id, fact)
 
         self.store.write(work)
         self.on_token_change(agent.id)

@@ -71,6 +71,7 @@ class _Work:
         parsed = _parse(fact)
         if fact.kind == "captured" and not self._is_complete(fact):
             self._receipt.refused.append(f"{fact.run}.{fact.attempt}/captured")
+            self._receipt.acks[f"{fact.run}.{fact.attempt}/{_OUTPUT}"] = self._marks.get((*attempt, _OUTPUT)).size
             return
         step = machine.advance(record, fact.attempt, parsed, self._tx.now)
         if isinstance(step, Refusal):

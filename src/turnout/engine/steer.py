@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from turnout.engine.report import close_children, touch_changed
@@ -11,6 +11,7 @@ from turnout.schedule.machine import Cause, Refusal, RunRecord
 from turnout.store.ledger import Ledger
 from turnout.store.queue import live_children, names_of, runs_of_agent
 from turnout.store.writer import Tx
+from turnout.wire.messages import Attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +44,19 @@ def cancel(tx: Tx, runs: Iterable[int], *, by: str) -> list[Cancelled]:
     return [_describe(names[run], record, ledger.get(run)) for run, record in before.items()]
 
 
-def lose(tx: Tx, agent: int, fact: machine.Lost) -> list[int]:
-    """Gives up on what an agent holds: back to the queue, or to its end. Gives the runs."""
+def lose(tx: Tx, agent: int, fact: machine.Lost | machine.Returned, *, keep: Collection[Attempt] = ()) -> list[int]:
+    """Gives up on what an agent holds, but for `keep`: back to the queue, or to its end. Gives the runs."""
     ids = runs_of_agent(tx, agent)
     ledger = Ledger(tx)
     ledger.load(ids)
     lost = []
     for run in ids:
         record = ledger.get(run)
-        if record is None or record.agent != agent:
-            continue  # another hub let it go between our finding and locking it
+        if record is None or record.agent != agent or (run, record.attempt) in keep:
+            continue  # kept, or another hub let it go between our finding and locking it
         step = machine.advance(record, record.attempt, fact, tx.now)
+        if isinstance(step, Refusal):  # it had begun, so it cannot be given back
+            step = machine.advance(record, record.attempt, machine.Lost(message="its agent left"), tx.now)
         if not isinstance(step, Refusal):
             ledger.apply(step)
             lost.append(run)

@@ -98,3 +98,10 @@ def _to_agent(row: sa.Row[tuple[object, ...]]) -> Agent:
         launch_token=values["launch_token"], handle=values["handle"], state=AgentState(values["state"]),
         created=values["created"], cpus=facts.get("cpus"),
     )  # fmt: skip
+
+
+def boot_of(tx: Tx, agent: int) -> str | None:
+    """The boot its machine was in when the agent last began."""
+    table = schema.agents
+    facts = tx.connection.execute(sa.select(table.c.facts).where(table.c.id == agent)).scalar()
+    return json.loads(facts).get("boot_id") if facts else None

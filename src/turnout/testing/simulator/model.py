@@ -179,8 +179,10 @@ class ModelEngine:
                 self._forget(agent)
             elif now >= target.not_before:
                 self._hub.world.sometimes("agent started again")
+                was_heard, session.heard = session.heard, False
                 self._launch(target, agent, now)
-                self._sessions.renew(agent.id, now)  # nobody else has its runs: it may take its time to say hello
+                if was_heard:
+                    self._sessions.renew(agent.id, now)
 
     def _start_needed(self, now: float) -> None:
         rows = self._disk.rows
