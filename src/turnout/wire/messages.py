@@ -26,7 +26,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 PROTOCOL = 1
 _LENGTH = struct.Struct("<I")
-_SURROGATE = re.compile(r"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud[89a-f][0-9a-f]{2}")
+_SURROGATE = re.compile(rb"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud[89a-f][0-9a-f]{2}")
 Attempt = Tuple[int, int]
 
 
@@ -181,16 +181,18 @@ class Report:
 
 
 def dump(message: object) -> bytes:
-    """A message as JSON. Half a character (a byte of a name that is no text) becomes a replacement character."""
-    text = json.dumps(message, default=vars, separators=(",", ":"))
-    if "\\ud" in text:
-        text = _SURROGATE.sub(lambda found: found[0] if len(found[0]) == 12 else "\\ufffd", text)
-    return text.encode()
+    """A message as JSON. Bytes that are no text, in an argument say, travel as half characters."""
+    return json.dumps(message, default=vars, separators=(",", ":")).encode()
 
 
 def pack_report(report: Report, payloads: List[bytes]) -> bytes:
-    """A Report and the bytes of its chunks, in their order, as one body."""
+    """A Report and the bytes of its chunks, in their order, as one body.
+
+    What a report says is text for people: half characters in it (of a file's name, say) become replacement characters.
+    """
     head = dump(report)
+    if b"\\ud" in head:
+        head = _SURROGATE.sub(lambda found: found[0] if len(found[0]) == 12 else b"\\ufffd", head)
     return b"".join([_LENGTH.pack(len(head)), head, *payloads])
 
 
