@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.harness import Cli, wait_until
+from turnout.agent import record
 from turnout.client import Client
 from turnout.errors import TurnoutError
 
@@ -123,10 +123,10 @@ class Scene:
         """The pids of those that have a command."""
         found = []
         for directory in self.run_directories():
-            with contextlib.suppress(OSError, ValueError):
-                first = (directory / "ctl" / "running.json").read_text().splitlines()[0]
-                if not (directory / "ctl" / "exit.json").exists():
-                    found.append(int(json.loads(first)["supervisor"]["pid"]))
+            with contextlib.suppress(KeyError):
+                told = record.read(str(directory / "ctl"))
+                if "exit" not in told:
+                    found.append(int(told["supervisor"]["pid"]))
         return [pid for pid in found if is_alive(pid)]
 
     def processes_of(self, run: str) -> list[int]:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults.lying_hub import Answer, LyingHub, agent_of
 from tests.harness import wait_until
+from turnout.agent import record
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_what_is_refused_does_not_hold_up_the_rest(hub: LyingHub) -> None:
     hub.meddle = refuse_one
     hub.grant(1, "bash", "-c", f"while [ ! -e {hub.directory}/go ]; do sleep 0.05; done; echo fine")
     with agent_of(hub) as agent:
-        wait_until(lambda: (hub.directory / "node" / "runs" / "1.1" / "ctl" / "running.json").exists())
+        wait_until(lambda: record.read_running(str(hub.directory / "node" / "runs" / "1.1" / "ctl")))
         for run in (2, 3):
             hub.grant(run, "echo", "hi")
             wait_until(lambda: hub.is_over(run), 20.0)  # noqa: B023

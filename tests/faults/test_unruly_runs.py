@@ -157,10 +157,13 @@ def test_oddities_left_to_an_agent_are_no_trouble(scene: Scene) -> None:
     (runs / "link").symlink_to("/etc")
     (runs / "7000.1" / "ctl").mkdir(parents=True)
     (runs / "7001.1" / "ctl").mkdir(parents=True)
-    (runs / "7001.1" / "ctl" / "grant.json").write_text('{"grant": 1}')
-    (runs / "7001.1" / "ctl" / "running.json").write_text("not json")
-    (runs / "7002.1" / "ctl" / "running.json").mkdir(parents=True)
-    (real / "ctl" / "grant.json").write_text("")  # as a power cut might leave it
+    (runs / "7001.1" / "ctl" / "record").write_text('{"grant": 1}\n{"supervisor": not json\n')
+    (runs / "7002.1" / "ctl" / "record").mkdir(parents=True)
+    (runs / "7003.1" / "ctl").mkdir(parents=True)
+    os.mkfifo(runs / "7003.1" / "ctl" / "record")
+    told = (real / "ctl" / "record").read_bytes()
+    zeros = re.sub(rb'\{"grant.*', lambda found: b"\0" * len(found[0]), told)  # as a power cut might leave it
+    (real / "ctl" / "record").write_bytes(zeros)
     before = scene.agent()
     kill(before)
     wait_until(lambda: scene.agents() and scene.agent() != before)

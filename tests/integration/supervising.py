@@ -47,6 +47,7 @@ class Node:
         """An order whose directory is there, as after staging."""
         self.ctl(key).mkdir(parents=True, mode=0o700, exist_ok=True)
         (self.directory(key) / "work" / "output").mkdir(parents=True, exist_ok=True)
+        record.tell(str(self.ctl(key)), {"grant": {}, "after": []})
         options.setdefault("grace", 0.5)
         return Order(key=key, dir=str(self.directory(key)), argv=list(argv), job=JOB, **options)
 

@@ -181,9 +181,12 @@ def test_start_after_the_end_executes_nothing(node: Node) -> None:
 
 
 def test_start_after_a_supervisor_died_executes_nothing(node: Node) -> None:
-    """Its running.json is there, so the command may have been executed."""
+    """It told that it begins, so the command may have been executed."""
     order = node.order("touch", "executed")
-    record.begin(str(node.ctl()), tree.ProcessId(1, 0), time.time(), None)
+    told = record.claim(str(node.ctl()))
+    assert told is not None
+    record.begin(told, tree.ProcessId(1, 0), time.time(), None)
+    os.close(told)
     node.launcher.start(order)
     node.answer(KEY, Ended)
     assert record.examine(str(node.directory())) == record.Died(record.read_running(str(node.ctl())))
@@ -204,7 +207,7 @@ def test_running_record_names_supervisor_and_command(node: Node) -> None:
 
 def test_records_are_json(node: Node) -> None:
     node.run("no \u2028 such \"command'")
-    raw = json.loads((node.ctl() / "exit.json").read_text())
+    raw = json.loads((node.ctl() / "record").read_text().splitlines()[-1])["exit"]
     assert record.Exit(**raw) == record.examine(str(node.directory()))
     assert set(raw) == {
         "cause", "exit_code", "signal", "message", "started", "ended", "seconds", "output_bytes", "max_rss",

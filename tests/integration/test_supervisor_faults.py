@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import resource
 import select
 import signal
 import struct
@@ -270,16 +271,15 @@ def test_shortage_of_descriptors_is_an_error_that_passes(tmp_path: Path) -> None
 
 
 def test_full_disk_delays_the_exit_record_and_does_not_lose_it(node: Node) -> None:
-    """A directory in the place of the temporary file stands for the disk that has no room."""
-    order = node.order("bash", "-c", "echo said; exit 5")
-    obstacle = node.ctl() / "exit.json.tmp"
-    obstacle.mkdir()
-    node.launcher.start(order)
-    started = node.answer(KEY, Started)
-    assert isinstance(started, Started)
+    """A limit on the size of its files stands for the disk that has no room; the command itself has none."""
+    started = node.start("bash", "-c", "until test -e go; do sleep 0.01; done; echo said; exit 5")
+    node.wait_for_child()
+    full = (node.ctl() / "record").stat().st_size + 20
+    resource.prlimit(started.process.pid, resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
+    (node.directory() / "work" / "go").touch()
     wait_until(lambda: not node.processes() and node.output() == b"said\n", what="the command's end")
     assert isinstance(record.examine(str(node.directory())), record.Running)
-    obstacle.rmdir()
+    resource.prlimit(started.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     ended = node.finish()
     assert (ended.exit_code, ended.output_bytes) == (5, 5)
     assert ended.seconds < 1.0
@@ -330,7 +330,7 @@ def test_supervisor_keeps_nothing_of_the_agents_open(tmp_path: Path) -> None:
     node.wait_for_file("ready")
     for pid in (node.launcher.pid, started.process.pid):
         files = {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
-        ours = {str(node.ctl() / "lock"), str(node.ctl() / "output"), "/dev/null"}
+        ours = {str(node.ctl() / "record"), str(node.ctl() / "output"), "/dev/null"}
         assert {file for file in files - ours if not file.startswith(("pipe:", "socket:"))} == set()
     assert not [f for f in Path(f"/proc/{started.process.pid}/fd").iterdir() if os.readlink(f).startswith("socket:")]
     node.stop(started, grace=0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import time
@@ -65,20 +64,15 @@ def _adopt(directory: RunDir, holding: Holding, watch: Watch, ender: Ender) -> N
 def _remove_unbegun(directory: RunDir) -> bool:
     """Removes it, with the lock in hand that every supervisor needs to begin; False when one has that lock or began."""
     try:
-        lock = os.open(f"{directory.ctl}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        claimed = record.claim(directory.ctl)
     except OSError:  # there is nothing in which to begin
         directory.remove()
         return True
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if record.has_begun(directory.ctl):
-            return False
-        directory.remove()
-        return True
-    except BlockingIOError:
+    if claimed is None:
         return False
-    finally:
-        os.close(lock)
+    directory.remove()
+    os.close(claimed)
+    return True
 
 
 def _guess(directory: RunDir) -> Optional[Known]:

@@ -30,7 +30,7 @@ class LauncherDied(ConnectionError):
 
 @dataclass(frozen=True)
 class Started:
-    """A supervisor has the order of this key. Whether it executes the command, running.json tells."""
+    """A supervisor has the order of this key. Whether it executes the command, the record tells."""
 
     key: str
     process: ProcessId

@@ -73,9 +73,8 @@ class Leavings:
         """The hub has everything."""
         self._holding.drop(attempt)
         attempt.phase = Phase.OVER
-        if attempt.is_clean and attempt.is_bare and self._dirs.put_away(attempt.directory, is_bare=True):  # quickly
-            attempt.streams.close()
-        else:
+        attempt.streams.close()
+        if not (attempt.is_clean and attempt.is_bare and self._dirs.put_away(attempt.directory, is_bare=True)):
             self.clear_away(attempt)
 
     def clear_away(self, attempt: Attempt) -> None:

@@ -5,24 +5,21 @@
 
 from __future__ import annotations
 
-import errno
-import json
+import fcntl
 import os
 import shutil
 import stat
 from collections import deque
-from typing import AbstractSet, Any, Deque, Iterable, List, NamedTuple, Optional
+from typing import AbstractSet, Deque, Iterable, List, NamedTuple, Optional
 
+from turnout.agent import record
 from turnout.agent.tree import LINUX
 from turnout.wire.messages import Grant
 
-_GRANT = "grant.json"
-_GPUS = "gpus.json"
 _LINK = os.path.join("..", "ctl", "output")
 _BARE = frozenset({"output", "output.txt"})
-_CTL = frozenset({"track"})
+_CTL = frozenset({"track", "record", "output"})
 _SPARES = 64
-_WRITE = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Known(NamedTuple):
@@ -83,21 +80,22 @@ class RunDir:
                 os.rmdir(path)
 
     def remember(self, grant: Grant, after: List[str]) -> None:
-        """Who this is, for an agent that comes after this one. Written last: the mark of a directory that is ready."""
-        self._note(_GRANT, {"grant": vars(grant), "after": after}, os.O_EXCL)
+        """Who this is, for an agent that comes after this one. Told last: the mark of a directory that is ready."""
+        record.tell(self.ctl, {"grant": vars(grant), "after": after})
 
     def remember_gpus(self, gpus: List[str]) -> None:
         """Which ones it was given. The last word counts."""
-        self._note(_GPUS, gpus, os.O_TRUNC)
+        record.tell(self.ctl, {"gpus": gpus})
 
     def recall(self) -> Optional[Known]:
-        """What was remembered; None when nothing (whole) was."""
+        """What was remembered; None when nothing (whole) was, or of another attempt than the directory is named for."""
+        told = record.read(self.ctl)
         try:
-            known = self._read(_GRANT)
-            gpus = self._read(_GPUS) if os.path.exists(f"{self.ctl}/{_GPUS}") else []
-            return Known(Grant(**known["grant"]), list(known["after"]), list(gpus))
-        except (OSError, ValueError, TypeError, KeyError):
+            grant = Grant(**told["grant"])
+            known = Known(grant, list(told["after"]), list(told.get("gpus", ())))
+        except (TypeError, KeyError):
             return None
+        return known if self.path.endswith(f"/{grant.run}.{grant.attempt}") else None
 
     def is_bare(self) -> bool:
         """Whether the run left its directory as it found it, when it found no files of its own."""
@@ -111,19 +109,6 @@ class RunDir:
         shutil.rmtree(self.path, ignore_errors=True)
         if os.path.lexists(self.path):
             _remove_stubborn(self.path)
-
-    def _note(self, name: str, known: object, how: int) -> None:
-        fd = os.open(f"{self.ctl}/{name}", _WRITE | how, 0o600)
-        try:
-            raw = json.dumps(known).encode()
-            if os.write(fd, raw) != len(raw):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), f"{self.ctl}/{name}")
-        finally:
-            os.close(fd)
-
-    def _read(self, name: str) -> Any:
-        with open(f"{self.ctl}/{name}", "rb") as file:
-            return json.loads(file.read())
 
 
 class RunDirs:
@@ -178,6 +163,9 @@ class RunDirs:
                 return False
             _empty(directory.track)
             _empty(directory.ctl, besides=_CTL)
+            record.forget(directory.ctl)
+            if not _is_unused(directory.output):
+                os.unlink(directory.output)
             if not is_bare:
                 _empty(directory.kept)
                 _empty(directory.work, besides=_BARE)
@@ -193,6 +181,21 @@ def _is_ours(directory: RunDir) -> bool:
     folders = (directory.path, directory.ctl, directory.track, directory.work, directory.kept)
     are_private = all(os.lstat(path).st_mode == stat.S_IFDIR | 0o700 for path in folders)
     return are_private and os.readlink(f"{directory.work}/output.txt") == _LINK
+
+
+def _is_unused(output: str) -> bool:
+    """Whether nothing was written to it, and nothing will be: no process has it open, not even one outside the tree
+    that was handed it (a lease on a file is only given out then). OSError when it is not there."""
+    fd = os.open(output, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(fd).st_size:
+            return False
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
 
 
 def _empty(folder: str, besides: AbstractSet[str] = frozenset()) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Dict, Set
 
@@ -77,7 +76,7 @@ class Starter:
             return
         self._next_look = now + _LOOK_SECONDS
         for key, attempt in self._asked.items():
-            is_late = attempt.phase is Phase.STARTED or os.access(f"{attempt.directory.ctl}/{record.EXIT}", os.F_OK)
+            is_late = attempt.phase is Phase.STARTED or record.read_exit(attempt.directory.ctl) is not None
             if not is_late:
                 self._overdue.pop(key, None)
             elif now - self._overdue.setdefault(key, now) > _LAUNCHER_SECONDS:

@@ -3,8 +3,8 @@
 It is forked by the launcher and outlives agent and hub. `supervise` is its whole life. Nothing is imported, and there
 is no thread and no signal handler in it: thousands of them share their memory only as long as they leave it alone.
 
-**At most once.** The command is executed only by the holder of ``ctl/lock`` who found neither running.json nor
-exit.json and then wrote running.json. A supervisor that dies before that executed nothing, and another may be
+**At most once.** The command is executed only by the holder of the lock on ``ctl/record`` who found there that nobody
+had begun, and then wrote that it has. A supervisor that dies before that executed nothing, and another may be
 started. From then on nobody ever executes in this directory again, whether or not the command came to be: the attempt
 is lost, not repeated.
 
@@ -16,14 +16,13 @@ macOS: a process that leaves its parent (double fork) is not adopted there, and 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import resource  # noqa: F401  os.wait4 imports it when first called, and that would be in every supervisor
 import signal
 import time
 import traceback
 from contextlib import suppress
-from typing import Callable, List, Mapping, NamedTuple, Optional
+from typing import List, Mapping, NamedTuple, Optional
 
 from turnout.agent import record, tree
 from turnout.agent.limits import NoLimit, limit_memory
@@ -33,8 +32,6 @@ RETRY_SECONDS = 1.0  # between two tries to write a record to a full disk
 _ARMING_TRIES = 60
 _UNKILLABLE_SECONDS = 10.0
 _KILL_PAUSE = 0.01
-#: File systems that know no flock (some Lustre mounts): there only running.json stands between two starts.
-_LOCKLESS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
 
 #: Blocked before the fork, so that none can hit a supervisor before it listens; all but the heard ones are ignored so.
 BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM})
@@ -77,10 +74,10 @@ def supervise(order: Order, env: Environment) -> bool:
     ctl = f"{order.dir}/ctl"
     attempt = _Attempt(order, env, ctl)
     try:
-        lock = _claim(ctl)
-        if lock is not None:
-            attempt.run()
-            os.close(lock)
+        claimed = record.claim(ctl)
+        if claimed is not None:
+            attempt.run(claimed)
+            os.close(claimed)
         return not attempt.reap()
     except BaseException:
         _note_crash(ctl)
@@ -102,6 +99,7 @@ class _Attempt:
         self._order = order
         self._env = env
         self._ctl = ctl
+        self._record = -1
         self._output: Optional[int] = None
         self._main = 0
         self._status: Optional[int] = None
@@ -110,7 +108,9 @@ class _Attempt:
         self._max_rss = 0
         self._cpu_seconds = 0.0
 
-    def run(self) -> None:
+    def run(self, claimed: int) -> None:
+        """With the record, locked."""
+        self._record = claimed
         stop = record.read_stop(self._ctl)
         if stop is not None:
             self._conclude(stop.cause, f"{_MESSAGES[stop.cause]} before it was started")
@@ -132,31 +132,29 @@ class _Attempt:
 
     def _start(self, limit: NoLimit) -> None:
         me = os.getpid()
-        running = None
         try:
             self._output = _open_output(f"{self._ctl}/output")
             os.chdir(f"{self._order.dir}/work")
-            running = self._arm(tree.ProcessId(me, tree.start_time(me) or 0), limit.cgroup)
-            limit.enter()
-            self._started = self._ended = time.time()
-            self._began = self._finished = time.monotonic()
-            self._main = spawn(self._order.argv, self._env, self._output)
-            record.add_child(running, tree.ProcessId(self._main, tree.start_time(self._main) or 0))
-        except OSError as error:
-            raise SpawnError(126, f"the run could not be prepared: {error}") from error
-        finally:
-            if running is not None:
-                os.close(running)
+            self._arm(tree.ProcessId(me, tree.start_time(me) or 0), limit.cgroup)
+            try:
+                limit.enter()
+                self._started = self._ended = time.time()
+                self._began = self._finished = time.monotonic()
+                self._main = spawn(self._order.argv, self._env, self._output)
+                record.add_child(self._record, tree.ProcessId(self._main, tree.start_time(self._main) or 0))
+            finally:
                 with suppress(OSError):
                     limit.leave()
+        except OSError as error:
+            raise SpawnError(126, f"the run could not be prepared: {error}") from error
 
-    def _arm(self, me: tree.ProcessId, cgroup: Optional[str]) -> int:
-        """Write running.json. On a full disk room is waited for, a minute at most; OSError after that."""
+    def _arm(self, me: tree.ProcessId, cgroup: Optional[str]) -> None:
+        """Record that it begins. On a full disk room is waited for, a minute at most; OSError after that."""
         tries = _ARMING_TRIES
         while True:
             tries -= 1
             try:
-                return record.begin(self._ctl, me, time.time(), cgroup)
+                return record.begin(self._record, me, time.time(), cgroup)
             except OSError as error:
                 if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not tries:
                     raise
@@ -266,18 +264,16 @@ class _Attempt:
         if self._output is not None:
             os.close(self._output)
         os.chdir("/")
-        _insist(lambda: record.write_exit(self._ctl, exit))
+        self._insist(exit)
 
-
-def _insist(write: Callable[[], None]) -> None:
-    """Try until it is written, every second, however long the disk stays full; or until the directory is no more."""
-    while True:
-        try:
-            return write()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError:
-            time.sleep(RETRY_SECONDS)
+    def _insist(self, exit: record.Exit) -> None:
+        """Try until it is written, every second, however long the disk stays full, or until the directory is gone."""
+        while os.access(self._ctl, os.F_OK):
+            try:
+                record.write_exit(self._record, exit)
+                break
+            except OSError:
+                time.sleep(RETRY_SECONDS)
 
 
 def wait_for_signal(seconds: Optional[float]) -> int:
@@ -297,20 +293,6 @@ def _wait_by_timer(seconds: Optional[float]) -> int:
     came = signal.sigwait(_HEARD | {signal.SIGALRM})
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     return 0 if came == signal.SIGALRM else int(came)
-
-
-def _claim(ctl: str) -> Optional[int]:
-    """The attempt's lock, held until it is closed; None when the attempt is in other hands or has begun before."""
-    lock = os.open(f"{ctl}/lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        held = True
-    except OSError as error:
-        held = error.errno in _LOCKLESS
-    if held and not record.has_begun(ctl):
-        return lock
-    os.close(lock)
-    return None
 
 
 def _open_output(path: str) -> int:
