@@ -135,7 +135,7 @@ class Life(RuleBasedStateMachine):
         open_parent = (
             {"reason", "exit_code", "signal", "message"} if record.is_parent and not record.is_terminal else {}
         )
-        for name in RunRecord.__dataclass_fields__:
+        for name in RunRecord._fields:
             if name not in NOT_IN_EVENTS and name not in open_parent:
                 assert getattr(rebuilt, name) == getattr(record, name), (name, [event.event for event in events])
 

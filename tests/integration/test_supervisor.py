@@ -166,7 +166,7 @@ def test_working_directory_that_is_gone(node: Node) -> None:
 
 def test_two_starts_at_once_execute_once(node: Node) -> None:
     for _ in range(2):
-        node.launcher.start(node.order("bash", "-c", "echo executed; read < /dev/zero", seconds=0.5))
+        node.launcher.start(node.order("bash", "-c", "echo executed; exec sleep 1000", seconds=0.5))
     node.answer(KEY, Ended)
     node.answer(KEY, Ended)
     assert node.output() == b"executed\n"
@@ -194,7 +194,7 @@ def test_start_after_a_supervisor_died_executes_nothing(node: Node) -> None:
 
 
 def test_running_record_names_supervisor_and_command(node: Node) -> None:
-    started = node.start("bash", "-c", "echo $$ > pid; read < /dev/zero")
+    started = node.start("bash", "-c", "echo $$ > pid; exec sleep 1000")
     pid = int(node.wait_for_file("pid"))
     running = node.wait_for_child()
     assert running == record.examine(str(node.directory()))
@@ -235,7 +235,7 @@ def test_stop_for_an_ended_attempt_does_not_hit_the_next_one(thrifty_node: Node)
     node = thrifty_node
     first = node.start("true", key="1.1")
     node.finish("1.1")
-    second = node.start("bash", "-c", "echo on; read -t 0.5 < /dev/zero; exit 5", key="2.1")
+    second = node.start("bash", "-c", "echo on; sleep 0.5; exit 5", key="2.1")
     assert first.process == second.process
     node.stop(first, key="1.1")
     assert node.finish("2.1").exit_code == 5

@@ -140,7 +140,7 @@ def test_process_that_cannot_be_killed_is_named_in_the_record(tmp_path: Path, mo
     monkeypatch.setattr(tree, "signal_own_tree", lambda sig: tree.descendants(os.getpid()))
     monkeypatch.setattr(supervisor, "_UNKILLABLE_SECONDS", 0.3)
     node = Node(tmp_path, keep=2)  # the launcher is forked from here
-    started = node.start("bash", "-c", "echo $$ > pid; read < /dev/zero", grace=0.1)
+    started = node.start("bash", "-c", "echo $$ > pid; exec sleep 1000", grace=0.1)
     pid = node.wait_for_file("pid").strip()
     node.stop(started)
     ended = node.finish()
@@ -173,7 +173,7 @@ def test_stop_needs_a_known_cause(node: Node) -> None:
 
 
 def test_signals_from_strangers_are_not_obeyed(node: Node) -> None:
-    started = node.start("bash", "-c", "echo up > ready; read -t 0.5 < /dev/zero; exit 6")
+    started = node.start("bash", "-c", "echo up > ready; sleep 0.5; exit 6")
     node.wait_for_file("ready")
     for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         tree.signal_process(started.process, sig)
@@ -211,7 +211,7 @@ def test_what_leftovers_say_on_their_way_out_is_kept(node: Node) -> None:
 
 
 def test_orphans_that_end_meanwhile_do_not_stay_as_zombies(node: Node) -> None:
-    started = node.start("bash", "-c", "for i in 1 2 3 4 5; do (sleep 0.01 &); done; echo up > ready; read < /dev/zero")
+    started = node.start("bash", "-c", "for i in 1 2 3 4 5; do (sleep 0.01 &); done; echo up > ready; exec sleep 1000")
     node.wait_for_file("ready")
 
     def children() -> list[int]:

@@ -63,7 +63,7 @@ def test_killed_supervisor_is_told_and_a_sweep_ends_what_it_left(node: Node) -> 
 def test_sweep_leaves_running_runs_alone(node: Node) -> None:
     started = node.start("bash", "-c", FAMILY, key="1.1")
     node.wait_for_file("ready", "1.1")
-    other = node.start("bash", "-c", "(sleep 1000 &); echo up > ready; read < /dev/zero", key="2.1")
+    other = node.start("bash", "-c", "(sleep 1000 &); echo up > ready; exec sleep 1000", key="2.1")
     node.wait_for_file("ready", "2.1")
     kill(started.process)
     node.answer("1.1", Ended)
@@ -86,7 +86,7 @@ def test_orphans_are_ended_without_their_launcher(node: Node) -> None:
 
 
 def test_orphans_without_marker_are_found_by_their_session(node: Node) -> None:
-    started = node.start("bash", "-c", "env -i sleep 1000 & echo $! > pid; read < /dev/zero")
+    started = node.start("bash", "-c", "env -i sleep 1000 & echo $! > pid; exec sleep 1000")
     wiped = int(node.wait_for_file("pid"))
     running = node.wait_for_child()
     os.kill(node.launcher.pid, signal.SIGKILL)
@@ -206,7 +206,7 @@ def test_supervisors_killed_at_any_moment_never_execute_twice(thrifty_node: Node
 
 
 def test_killed_command_is_not_a_killed_supervisor(node: Node) -> None:
-    node.start("bash", "-c", "echo $$ > pid; read < /dev/zero")
+    node.start("bash", "-c", "echo $$ > pid; exec sleep 1000")
     os.kill(int(node.wait_for_file("pid")), signal.SIGKILL)
     ended = node.finish()
     assert (ended.cause, ended.signal) == ("signal", signal.SIGKILL)
@@ -326,7 +326,7 @@ def test_supervisor_keeps_nothing_of_the_agents_open(tmp_path: Path) -> None:
     with open(tmp_path / "lock", "w") as lock:
         os.set_inheritable(lock.fileno(), True)
         node = Node(tmp_path)
-    started = node.start("bash", "-c", "echo up > ready; read < /dev/zero")
+    started = node.start("bash", "-c", "echo up > ready; exec sleep 1000")
     node.wait_for_file("ready")
     for pid in (node.launcher.pid, started.process.pid):
         files = {os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()}
@@ -352,7 +352,7 @@ def test_supervisors_are_small(tmp_path: Path) -> None:
         node.root, node.marker, node._answers, node.launcher = Path(sys.argv[1]), "TURNOUT_TEST=small", [], warm
         node.define({"PATH": "/bin:/usr/bin"})
         keys = [f"{number}.1" for number in range(20)]
-        supervisors = [node.start("bash", "-c", "echo up > ready; read < /dev/zero", key=key) for key in keys]
+        supervisors = [node.start("bash", "-c", "echo up > ready; exec sleep 1000", key=key) for key in keys]
         for key in keys:
             node.wait_for_file("ready", key)
         sizes = []

@@ -79,7 +79,7 @@ def test_cgroup_is_recorded_while_it_lasts_and_removed_after(tmp_path: Path) -> 
     if not cgroups_can_be_made():
         pytest.skip("no memory cgroup can be made here")
     node = Node(tmp_path)
-    started = node.start("bash", "-c", "echo up > ready; read < /dev/zero", memory=100 * MB)
+    started = node.start("bash", "-c", "echo up > ready; exec sleep 1000", memory=100 * MB)
     node.wait_for_file("ready")
     running = node.wait_for_child()
     assert running.cgroup is not None and running.child is not None

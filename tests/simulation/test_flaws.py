@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -88,7 +87,7 @@ def make_a_child_twice(patch: pytest.MonkeyPatch) -> None:
     def twice(parent: RunRecord, index: int, name: str) -> Step:
         step = make(parent, index, name)
         again = step.record.remaining + 1 if index == 1 and parent.open_children == 0 and parent.event_seq < 4 else 0
-        return Step(replace(step.record, remaining=again or step.record.remaining), step.events)
+        return Step(step.record._replace(remaining=again or step.record.remaining), step.events)
 
     patch.setattr(machine, "make_child", twice)
 
@@ -112,7 +111,7 @@ def cancel_only_what_runs(patch: pytest.MonkeyPatch) -> None:
     advance = machine.advance
 
     def flawed(record: RunRecord, attempt: int, fact: Any, now: float) -> Any:
-        return advance(replace(record, cancel=None), attempt, fact, now)
+        return advance(record._replace(cancel=None), attempt, fact, now)
 
     patch.setattr(machine, "advance", flawed)
 

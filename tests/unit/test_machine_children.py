@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -47,7 +45,7 @@ class Family(RuleBasedStateMachine):
         self.runs[new.id] = new
         if new.id == PARENT:
             self.history += [PastEvent(1.0, name, data) for name, data in step.events]
-            self.runs[PARENT] = replace(new, event_seq=len(self.history))
+            self.runs[PARENT] = new._replace(event_seq=len(self.history))
             self.ends += new.is_terminal
         elif new.is_terminal and not self.parent.is_terminal:
             self.apply(machine.child_ended(self.parent, new, 1.0))
@@ -156,9 +154,9 @@ class Family(RuleBasedStateMachine):
             return
         rebuilt = replay(self.created, self.history)
         apart = NOT_IN_EVENTS if self.parent.is_terminal else {*NOT_IN_EVENTS, "reason", "exit_code", "signal"}
-        for field in fields(RunRecord):
-            if field.name not in apart:
-                assert getattr(rebuilt, field.name) == getattr(self.parent, field.name), field.name
+        for name in RunRecord._fields:
+            if name not in apart:
+                assert getattr(rebuilt, name) == getattr(self.parent, name), name
 
 
 TestFamily = Family.TestCase

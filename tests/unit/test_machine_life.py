@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -102,7 +102,7 @@ class Life(RuleBasedStateMachine):
         assert old.state not in TERMINAL, "a terminal state is written once"
         assert new.state is old.state or new.state in STEPS[old.state], f"{old.state} to {new.state} is no step"
         self.history += [PastEvent(self.now, name, data) for name, data in step.events]
-        self.record = replace(new, event_seq=len(self.history))
+        self.record = new._replace(event_seq=len(self.history))
         self.now += 1.0
 
     def tell(self, back: int, name: str, fact: NodeFact, end: tuple[str, int | None] = ("", None)) -> None:
@@ -165,9 +165,9 @@ class Life(RuleBasedStateMachine):
     def is_what_its_events_say(self) -> None:
         if hasattr(self, "model"):
             rebuilt = replay(self.created, self.history)
-            for field in fields(RunRecord):
-                if field.name not in NOT_IN_EVENTS:
-                    assert getattr(rebuilt, field.name) == getattr(self.record, field.name), field.name
+            for name in RunRecord._fields:
+                if name not in NOT_IN_EVENTS:
+                    assert getattr(rebuilt, name) == getattr(self.record, name), name
 
 
 TestLife = Life.TestCase

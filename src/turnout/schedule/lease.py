@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 
@@ -18,9 +19,11 @@ class LeaseTable:
     margin: float
     _until: dict[int, float] = field(default_factory=dict)
     _looked: float | None = None
+    _was_late: bool = False
 
     def renew(self, agent: int, now: float) -> None:
-        self._until[agent] = now + self.seconds
+        """From `now`, unless a later moment counts already: who read the clock may have been stopped since."""
+        self._until[agent] = max(now + self.seconds, self._until.get(agent, -math.inf))
 
     def drop(self, agent: int) -> None:
         self._until.pop(agent, None)
@@ -34,12 +37,16 @@ class LeaseTable:
     def lost(self, now: float) -> list[int]:
         """The agents that are lost at `now`; call it every so often.
 
-        A call that comes later than half a lease after the last means that we were not there to hear anyone: nobody is
-        lost and every lease begins anew.
+        A call that comes later than half a lease after the last means that we were not there to hear anyone, and so
+        does the first: nobody is lost and every lease begins anew. When the next comes as late again, it is we who are
+        slow: of such a time, half a lease counts.
         """
-        slept = self._looked is not None and now - self._looked > self.seconds / 2
-        self._looked = now
-        if slept:
-            self._until = dict.fromkeys(self._until, now + self.seconds)
-            return []
+        late = 0.0 if self._looked is None else now - self._looked - self.seconds / 2
+        begins_anew = self._looked is None or (late > 0 and not self._was_late)
+        self._looked, self._was_late = now, late > 0
+        full = now + self.seconds
+        if begins_anew:
+            self._until = dict.fromkeys(self._until, full)
+        elif late > 0:
+            self._until = {agent: min(until + late, full) for agent, until in self._until.items()}
         return [agent for agent, until in self._until.items() if now >= until + self.margin]

@@ -7,8 +7,9 @@ transaction, guarded by the old state and attempt. The same functions run in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
+from typing import NamedTuple
 
 from turnout.model.event import EventName
 from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
@@ -39,12 +40,11 @@ class Cause(StrEnum):
     INFRA = "infra"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
+class RunRecord(NamedTuple):
     """What the machine needs to know of a run; the mutable part of its row.
 
     A parent (`children_planned` > 0) is never on a node itself: its children are. `remaining` of them are still to be
-    made, `open_children` are made and not ended.
+    made, `open_children` are made and not ended. A tuple, because every step makes a new one: ten for a plain run.
     """
 
     id: int
@@ -153,15 +153,15 @@ _VERDICT: dict[Cause, tuple[RunState, Reason]] = {
 
 def enqueue(record: RunRecord, now: float) -> Step:
     """A created run enters the queue."""
-    return Step(replace(record, state=RunState.QUEUED, queued=now), ((EventName.QUEUED, {}),))
+    return Step(record._replace(state=RunState.QUEUED, queued=now), ((EventName.QUEUED, {}),))
 
 
 def claim(record: RunRecord, *, node: str, agent: int, now: float) -> Step:
     """A queued run goes to a node as its next attempt. The caller made sure that it is queued and no parent."""
     assert record.state is RunState.QUEUED and not record.is_parent
     attempt = record.attempt + 1
-    taken = replace(
-        record, state=RunState.STARTING, attempt=attempt, progress=Progress.CLAIMED, node=node, agent=agent,
+    taken = record._replace(
+        state=RunState.STARTING, attempt=attempt, progress=Progress.CLAIMED, node=node, agent=agent,
         started=now if record.started is None else record.started,
         reason=None, cause=None, exit_code=None, signal=None, message="",
     )  # fmt: skip
@@ -199,7 +199,7 @@ def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step
     if record.is_terminal or record.cancel is not None:
         return DUPLICATE
     name = EventName.CANCEL_REQUESTED if cause is Cause.CANCELLED else EventName.STOP_REQUESTED
-    asked = replace(record, cancel=cause, remaining=0)
+    asked = record._replace(cancel=cause, remaining=0)
     events: tuple[tuple[EventName, Data], ...] = ((name, {"by": by}),)
     if record.on_node or record.open_children:
         return Step(asked, events)
@@ -214,7 +214,7 @@ def make_child(parent: RunRecord, index: int, child_name: str) -> Step:
     if remaining:
         events.append((EventName.REQUEUED, {"remaining": remaining}))
     return Step(
-        replace(parent, state=RunState.RUNNING, remaining=remaining, open_children=parent.open_children + 1),
+        parent._replace(state=RunState.RUNNING, remaining=remaining, open_children=parent.open_children + 1),
         tuple(events),
     )
 
@@ -222,9 +222,9 @@ def make_child(parent: RunRecord, index: int, child_name: str) -> Step:
 def child_ended(parent: RunRecord, child: RunRecord, now: float) -> Step:
     """A child reached its terminal state; the last one ends the parent."""
     failed = parent.failed_children + (child.state is not RunState.COMPLETED)
-    record = replace(parent, open_children=parent.open_children - 1, failed_children=failed)
+    record = parent._replace(open_children=parent.open_children - 1, failed_children=failed)
     if child.state is RunState.FAILED and record.reason is None:  # the first failure stands for all
-        record = replace(record, reason=child.reason, exit_code=child.exit_code, signal=child.signal)
+        record = record._replace(reason=child.reason, exit_code=child.exit_code, signal=child.signal)
     if record.open_children or record.remaining:
         return Step(record, ())
     return _close_parent(record, now)
@@ -245,14 +245,14 @@ def _move(
 ) -> Step | Refusal:
     if record.progress >= progress:
         return DUPLICATE
-    return Step(replace(record, progress=progress, state=state or record.state), ((event, data),))
+    return Step(record._replace(progress=progress, state=state or record.state), ((event, data),))
 
 
 def _end(record: RunRecord, fact: Ended) -> Step | Refusal:
     if record.progress >= Progress.ENDED:
         return DUPLICATE
-    ended = replace(
-        record, progress=Progress.ENDED, state=RunState.FINISHING, cause=fact.cause, exit_code=fact.exit_code,
+    ended = record._replace(
+        progress=Progress.ENDED, state=RunState.FINISHING, cause=fact.cause, exit_code=fact.exit_code,
         signal=fact.signal, message=fact.message,
     )  # fmt: skip
     return Step(ended, ((EventName.ENDED, fact.data),))
@@ -263,12 +263,12 @@ def _capture(record: RunRecord, data: Data, now: float) -> Step | Refusal:
         return DUPLICATE
     captured: tuple[EventName, Data] = (EventName.CAPTURE_AFTER, data)
     state, reason = verdict(record)
-    record = replace(record, progress=Progress.CAPTURED, reason=reason)
+    record = record._replace(progress=Progress.CAPTURED, reason=reason)
     if state is RunState.FAILED and record.cancel is None:
         retried = _retry(record, now)
         if retried is not None:
             return Step(retried.record, (captured, *retried.events))
-    return Step(replace(record, state=state, ended=now), (captured,))
+    return Step(record._replace(state=state, ended=now), (captured,))
 
 
 def _return(record: RunRecord, now: float) -> Step | Refusal:
@@ -284,14 +284,14 @@ def _lose(record: RunRecord, fact: Lost, now: float) -> Step:
         EventName.NODE_LOST,
         {"node": record.node, "attempt": record.attempt, "reason": fact.reason, "message": fact.message},
     )
-    record = replace(record, reason=fact.reason, cause=Cause.INFRA, exit_code=None, signal=None, message=fact.message)
+    record = record._replace(reason=fact.reason, cause=Cause.INFRA, exit_code=None, signal=None, message=fact.message)
     if record.cancel is not None:
         closed, events = _close(record, record.cancel, now)
         return Step(closed, (lost, *events))
     retried = _retry(record, now)
     if retried is not None:
         return Step(retried.record, (lost, *retried.events))
-    failed = replace(record, state=RunState.FAILED, ended=now)
+    failed = record._replace(state=RunState.FAILED, ended=now)
     return Step(failed, (lost, (EventName.ENDED, {"state": RunState.FAILED, "reason": fact.reason})))
 
 
@@ -300,20 +300,20 @@ def _retry(record: RunRecord, now: float) -> Step | None:
     data: Data = {"reason": record.reason, "attempt": record.attempt}
     if record.reason in (Reason.NODE_LOST, Reason.INFRA, Reason.PREEMPTED):
         if record.losses_left > 0:
-            return _requeue(replace(record, losses_left=record.losses_left - 1), data, now)
+            return _requeue(record._replace(losses_left=record.losses_left - 1), data, now)
     elif record.failures_left > 0:
-        return _requeue(replace(record, failures_left=record.failures_left - 1), data, now)
+        return _requeue(record._replace(failures_left=record.failures_left - 1), data, now)
     return None
 
 
 def _requeue(record: RunRecord, data: Data, now: float) -> Step:
-    queued = replace(record, state=RunState.QUEUED, queued=now, progress=Progress.CLAIMED, node=None, agent=None)
+    queued = record._replace(state=RunState.QUEUED, queued=now, progress=Progress.CLAIMED, node=None, agent=None)
     return Step(queued, ((EventName.REQUEUED, data),))
 
 
 def _close(record: RunRecord, cause: Cause, now: float) -> tuple[RunRecord, tuple[tuple[EventName, Data], ...]]:
     state, reason = _VERDICT[cause]
-    closed = replace(record, state=state, reason=reason, ended=now)
+    closed = record._replace(state=state, reason=reason, ended=now)
     return closed, ((EventName.ENDED, {"state": state, "reason": reason}),)
 
 
@@ -322,13 +322,13 @@ def _close_parent(record: RunRecord, now: float) -> Step:
     failed = record.failed_children
     if record.cancel is not None:
         state, reason = _VERDICT[record.cancel]
-        closed = replace(record, state=state, reason=reason, ended=now)
+        closed = record._replace(state=state, reason=reason, ended=now)
     elif failed:
         message = f"{failed} of its {record.children_planned} children did not complete"
         reason = record.reason or Reason.DEPENDENCY
-        closed = replace(record, state=RunState.FAILED, reason=reason, message=message, ended=now)
+        closed = record._replace(state=RunState.FAILED, reason=reason, message=message, ended=now)
     else:
-        closed = replace(record, state=RunState.COMPLETED, exit_code=0, ended=now)
+        closed = record._replace(state=RunState.COMPLETED, exit_code=0, ended=now)
     data: Data = {
         "state": closed.state, "reason": closed.reason, "exit_code": closed.exit_code, "signal": closed.signal,
         "message": closed.message, "children": closed.children_planned, "failed": failed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from turnout.model.event import EventName
 from turnout.model.state import Reason, RunState
@@ -28,7 +28,7 @@ def replay(created: RunRecord, history: Iterable[PastEvent]) -> RunRecord:
     """
     record = created
     for past in history:
-        record = replace(_fold(record, past), event_seq=record.event_seq + 1)
+        record = _fold(record, past)._replace(event_seq=record.event_seq + 1)
     return record
 
 
@@ -36,44 +36,44 @@ def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
     data, time = past.data, past.time
     match past.event:
         case EventName.QUEUED:
-            return replace(record, state=RunState.QUEUED, queued=time)
+            return record._replace(state=RunState.QUEUED, queued=time)
         case EventName.STARTED:
-            return replace(
-                record, state=RunState.STARTING, attempt=_int(data["attempt"]), node=str(data["node"]),
+            return record._replace(
+        state=RunState.STARTING, attempt=_int(data["attempt"]), node=str(data["node"]),
                 progress=Progress.CLAIMED, started=time if record.started is None else record.started,
                 reason=None, cause=None, exit_code=None, signal=None, message="",
             )  # fmt: skip
         case EventName.DOWNLOAD_BEFORE:
-            return replace(record, progress=Progress.STAGED)
+            return record._replace(progress=Progress.STAGED)
         case EventName.RUNNING:
-            return replace(record, progress=Progress.RUNNING, state=RunState.RUNNING)
+            return record._replace(progress=Progress.RUNNING, state=RunState.RUNNING)
         case EventName.ENDED:
             return _closed(record, data, time) if "state" in data else _ended(record, data)
         case EventName.CAPTURE_AFTER:
             assert record.cause is not None
             state, reason = verdict(record)
-            return replace(record, progress=Progress.CAPTURED, state=state, reason=reason, ended=time)
+            return record._replace(progress=Progress.CAPTURED, state=state, reason=reason, ended=time)
         case EventName.NODE_LOST:
-            return replace(
-                record, reason=Reason(str(data["reason"])), cause=Cause.INFRA, exit_code=None, signal=None,
+            return record._replace(
+        reason=Reason(str(data["reason"])), cause=Cause.INFRA, exit_code=None, signal=None,
                 message=str(data["message"]),
             )  # fmt: skip
         case EventName.REQUEUED:
             return record if "remaining" in data else _requeued(record, data, time)
         case EventName.CHILD_CREATED:
-            return replace(record, state=RunState.RUNNING, remaining=record.remaining - 1)
+            return record._replace(state=RunState.RUNNING, remaining=record.remaining - 1)
         case EventName.CANCEL_REQUESTED:
-            return replace(record, cancel=Cause.CANCELLED, remaining=0)
+            return record._replace(cancel=Cause.CANCELLED, remaining=0)
         case EventName.STOP_REQUESTED:
-            return replace(record, cancel=Cause.STOPPED, remaining=0)
+            return record._replace(cancel=Cause.STOPPED, remaining=0)
         case _:
             return record
 
 
 def _ended(record: RunRecord, data: Data) -> RunRecord:
     """Its command is over, as its node told it."""
-    return replace(
-        record, progress=Progress.ENDED, state=RunState.FINISHING, cause=Cause(str(data.get("cause", Cause.INFRA))),
+    return record._replace(
+        progress=Progress.ENDED, state=RunState.FINISHING, cause=Cause(str(data.get("cause", Cause.INFRA))),
         exit_code=_maybe_int(data.get("exit_code")), signal=_maybe_int(data.get("signal")),
         message=str(data.get("message", "")),
     )  # fmt: skip
@@ -82,23 +82,23 @@ def _ended(record: RunRecord, data: Data) -> RunRecord:
 def _closed(record: RunRecord, data: Data, time: float) -> RunRecord:
     """It ended without a word from a node: lost for good, cancelled while it waited, or with its last child."""
     reason = data.get("reason")
-    record = replace(
-        record, state=RunState(str(data["state"])), reason=Reason(str(reason)) if reason else None, ended=time
+    record = record._replace(
+        state=RunState(str(data["state"])), reason=Reason(str(reason)) if reason else None, ended=time
     )
     if "children" not in data:
         return record
-    return replace(
-        record, exit_code=_maybe_int(data["exit_code"]), signal=_maybe_int(data["signal"]), message=str(data["message"])
+    return record._replace(
+        exit_code=_maybe_int(data["exit_code"]), signal=_maybe_int(data["signal"]), message=str(data["message"])
     )
 
 
 def _requeued(record: RunRecord, data: Data, time: float) -> RunRecord:
-    queued = replace(record, state=RunState.QUEUED, queued=time, progress=Progress.CLAIMED, node=None, ended=None)
+    queued = record._replace(state=RunState.QUEUED, queued=time, progress=Progress.CLAIMED, node=None, ended=None)
     if data["reason"] == "returned":
         return queued
     if data["reason"] in _LOSSES:
-        return replace(queued, losses_left=record.losses_left - 1)
-    return replace(queued, failures_left=record.failures_left - 1)
+        return queued._replace(losses_left=record.losses_left - 1)
+    return queued._replace(failures_left=record.failures_left - 1)
 
 
 def _int(value: object) -> int:

@@ -7,27 +7,35 @@ times, that was half of the hub's work. What is written here is plain text, numb
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
 
 
 class Bulk:
-    """`statement` is an insert, update or delete whose parameters are named as the keys of the rows."""
+    """`statement` is an insert, update or delete; its rows are tuples with the parameters of these `names`."""
 
-    def __init__(self, statement: sa.Insert | sa.Update | sa.Delete) -> None:
+    def __init__(self, statement: sa.Insert | sa.Update | sa.Delete, names: Sequence[str]) -> None:
         self._statement = statement
-        self._compiled: dict[tuple[str, tuple[str, ...]], tuple[str, list[str] | None]] = {}
+        self._names = list(names)
+        self._compiled: dict[str, tuple[str, list[str] | None]] = {}
 
-    def execute(self, connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> int:
-        """Executes it for all rows, which have the same keys; the number of rows it changed."""
+    def execute(self, connection: sa.Connection, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Executes it for all rows; the number of rows it changed."""
         if not rows:
             return 0
-        key = (connection.dialect.name, tuple(rows[0]))
-        compiled = self._compiled.get(key)
+        compiled = self._compiled.get(connection.dialect.name)
         if compiled is None:
-            made = self._statement.compile(dialect=connection.dialect, column_keys=list(rows[0]))
-            compiled = self._compiled[key] = (str(made), made.positiontup)
+            made = self._statement.compile(dialect=connection.dialect, column_keys=self._names)
+            compiled = self._compiled[connection.dialect.name] = (str(made), made.positiontup)
         text, order = compiled
-        values: list[Any] = [tuple(row[name] for name in order) for row in rows] if order is not None else list(rows)
-        return connection.exec_driver_sql(text, values).rowcount
+        return connection.exec_driver_sql(text, self._arrange(rows, order)).rowcount
+
+    def _arrange(self, rows: Sequence[tuple[Any, ...]], order: list[str] | None) -> list[Any]:
+        """As the driver wants them: by name, or in the order of the statement, which mostly is that of the rows."""
+        if order is None:
+            return [dict(zip(self._names, row, strict=True)) for row in rows]
+        if order == self._names:
+            return list(rows)
+        return list(map(itemgetter(*map(self._names.index, order)), rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,9 +15,16 @@ from turnout.store import schema
 from turnout.store.bulk import Bulk
 from turnout.store.writer import Tx
 
-_FIELDS = tuple(field.name for field in dataclasses.fields(RunRecord))
-_WRITTEN = tuple(name for name in _FIELDS if name not in ("id", "parent", "children_planned", "priority"))
-RECORD_COLUMNS = [schema.runs.c[name] for name in _FIELDS]
+#: What is written of a record, in the order of `_row`.
+_WRITTEN = (
+    "state", "attempt", "progress", "reason", "cause", "exit_code", "signal", "message", "cancel", "failures_left",
+    "losses_left", "remaining", "open_children", "failed_children", "node", "agent", "queued", "started", "ended",
+    "event_seq", "waiting",
+)  # fmt: skip
+RECORD_COLUMNS = [schema.runs.c[name] for name in RunRecord._fields]
+_STATES = {state.value: state for state in RunState}
+_REASONS: dict[str | None, Reason | None] = {None: None, **{reason.value: reason for reason in Reason}}
+_CAUSES: dict[str | None, Cause | None] = {None: None, **{cause.value: cause for cause in Cause}}
 MOST_IN = 500  # bound parameters per statement; SQLite's limit is 32766, plans stay small
 
 
@@ -36,25 +42,26 @@ _UPDATE = Bulk(
         _RUNS.c.attempt == sa.bindparam("old_attempt"),
         _RUNS.c.state == sa.bindparam("old_state"),
     )
-    .values({name: sa.bindparam(f"new_{name}") for name in (*_WRITTEN, "waiting")})
+    .values({name: sa.bindparam(f"new_{name}") for name in _WRITTEN}),
+    [*(f"new_{name}" for name in _WRITTEN), "old_id", "old_attempt", "old_state"],
 )
-_OPEN_ATTEMPT = Bulk(_ATTEMPTS.insert())
+_OPEN_ATTEMPT = Bulk(_ATTEMPTS.insert(), ["run_id", "attempt", "agent", "node", "claimed"])
+_CLOSED = ("closed", "cause", "exit_code", "signal", "message")
 _CLOSE_ATTEMPT = Bulk(
     _ATTEMPTS.update()
     .where(_ATTEMPTS.c.run_id == sa.bindparam("old_run"), _ATTEMPTS.c.attempt == sa.bindparam("old_attempt"))
-    .values({name: sa.bindparam(f"new_{name}") for name in ("closed", "cause", "exit_code", "signal", "message")})
+    .values({name: sa.bindparam(f"new_{name}") for name in _CLOSED}),
+    [*(f"new_{name}" for name in _CLOSED), "old_run", "old_attempt"],
 )
-_INSERT_EVENTS = Bulk(schema.events.insert())
+_INSERT_EVENTS = Bulk(schema.events.insert(), ["run_id", "seq", "time", "event", "data"])
 
 
 def to_record(row: Sequence[Any]) -> RunRecord:
     """A row of the record's columns, in their order."""
-    values = dict(zip(_FIELDS, row, strict=True))
-    values["state"] = RunState(values["state"])
-    for name, kind in (("reason", Reason), ("cause", Cause), ("cancel", Cause)):
-        if values[name] is not None:
-            values[name] = kind(values[name])
-    return RunRecord(**values)
+    raw = RunRecord._make(row)
+    return raw._replace(
+        state=_STATES[raw.state], reason=_REASONS[raw.reason], cause=_CAUSES[raw.cause], cancel=_CAUSES[raw.cancel]
+    )
 
 
 def is_waiting(record: RunRecord) -> bool:
@@ -75,7 +82,7 @@ class Ledger:
         self._tx = tx
         self._old: dict[int, RunRecord] = {}
         self._new: dict[int, RunRecord] = {}
-        self._events: list[dict[str, Any]] = []
+        self._events: list[tuple[Any, ...]] = []
 
     def load(self, ids: Iterable[int]) -> None:
         """Reads (and on PostgreSQL locks, in id order) the runs not read yet. Unknown ids are left out."""
@@ -114,13 +121,12 @@ class Ledger:
         """Writes, or raises GuardFailed."""
         changed = [(self._old[run], new) for run, new in self._new.items() if new is not self._old[run]]
         if changed:
-            found = _UPDATE.execute(self._tx.connection, [_parameters(old, new) for old, new in changed])
+            found = _UPDATE.execute(self._tx.connection, [_row(old, new) for old, new in changed])
             if found != len(changed):
                 raise GuardFailed(f"{len(changed)} runs to change, {found} found as they were")
             self._write_attempts(changed)
         _INSERT_EVENTS.execute(self._tx.connection, self._events)
-        for _, new in changed:
-            self._tx.touch(f"run:{new.id}")
+        self._tx.touch(*[f"run:{new.id}" for _, new in changed])
         self._old.update(self._new)
         self._events.clear()
 
@@ -128,36 +134,35 @@ class Ledger:
         seq = record.event_seq
         for name, data in events:
             seq += 1
-            row = {"run_id": record.id, "seq": seq, "time": self._tx.now, "event": name.value, "data": json.dumps(data)}
-            self._events.append(row)
-        return record if seq == record.event_seq else dataclasses.replace(record, event_seq=seq)
+            self._events.append((record.id, seq, self._tx.now, name.value, json.dumps(data)))
+        return record if seq == record.event_seq else record._replace(event_seq=seq)
 
     def _write_attempts(self, changed: list[tuple[RunRecord, RunRecord]]) -> None:
-        opened: list[dict[str, Any]] = []
-        closed: list[dict[str, Any]] = []
+        opened: list[tuple[Any, ...]] = []
+        closed: list[tuple[Any, ...]] = []
         for old, new in changed:
             if new.is_parent:
                 continue
             if new.attempt != old.attempt:
-                row = {"run_id": new.id, "attempt": new.attempt, "agent": new.agent, "node": new.node}
-                opened.append({**row, "claimed": self._tx.now})
+                opened.append((new.id, new.attempt, new.agent, new.node, self._tx.now))
             elif old.state in ON_NODE and new.state not in ON_NODE:
-                cause = new.cause or new.reason
-                end = {"new_exit_code": new.exit_code, "new_signal": new.signal, "new_message": new.message}
-                row = {"old_run": new.id, "old_attempt": new.attempt, "new_cause": cause and cause.value, **end}
-                closed.append({**row, "new_closed": self._tx.now})
+                cause = _text(new.cause or new.reason)
+                closed.append((self._tx.now, cause, new.exit_code, new.signal, new.message, new.id, new.attempt))
         _OPEN_ATTEMPT.execute(self._tx.connection, opened)
         _CLOSE_ATTEMPT.execute(self._tx.connection, closed)
 
 
-def _parameters(old: RunRecord, new: RunRecord) -> dict[str, Any]:
-    values: dict[str, Any] = {f"new_{name}": getattr(new, name) for name in _WRITTEN}
-    for name in ("new_state", "new_reason", "new_cause", "new_cancel"):
-        if values[name] is not None:
-            values[name] = values[name].value
-    values.update(
-        old_id=old.id, old_attempt=old.attempt, old_state=old.state.value,
-        new_waiting=-new.priority if is_waiting(new) else None, new_progress=int(new.progress),
-        new_agent=new.agent if new.on_node else None,
+def _row(old: RunRecord, new: RunRecord) -> tuple[Any, ...]:
+    """The values of `_WRITTEN`, and what the row must still be like."""
+    waiting = -new.priority if is_waiting(new) else None
+    agent = new.agent if new.on_node else None
+    return (
+        new.state.value, new.attempt, int(new.progress), _text(new.reason), _text(new.cause), new.exit_code,
+        new.signal, new.message, _text(new.cancel), new.failures_left, new.losses_left, new.remaining,
+        new.open_children, new.failed_children, new.node, agent, new.queued, new.started, new.ended,
+        new.event_seq, waiting, old.id, old.attempt, old.state.value,
     )  # fmt: skip
-    return values
+
+
+def _text(value: Reason | Cause | None) -> str | None:
+    return None if value is None else value.value

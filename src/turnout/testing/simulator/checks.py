@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import fields
 
 from turnout.model.state import STEPS, TERMINAL, RunState
 from turnout.schedule.machine import Cause, RunRecord
@@ -15,7 +14,7 @@ from turnout.testing.simulator.people import Asked, Person
 from turnout.testing.simulator.world import World
 from turnout.wire.messages import Attempt
 
-_REBUILT = [field.name for field in fields(RunRecord) if field.name not in NOT_IN_EVENTS]
+_REBUILT = [name for name in RunRecord._fields if name not in NOT_IN_EVENTS]
 
 
 class Broken(AssertionError):

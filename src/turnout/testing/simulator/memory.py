@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from turnout.model.event import EventName
 from turnout.model.spec import JobSpec
@@ -99,7 +99,7 @@ class Ledger:
             disk.events.setdefault(run, []).append(event)
         for run, new in self._new.items():
             if new is not self._old[run]:
-                new = new if new.on_node or new.agent is None else replace(new, agent=None)
+                new = new if new.on_node or new.agent is None else new._replace(agent=None)
                 disk.records[run] = new
 
     def _was(self, run: int, states: frozenset[RunState]) -> bool:
@@ -111,4 +111,4 @@ class Ledger:
         for name, data in events:
             seq += 1
             self._events.append((record.id, PastEvent(self._tx.now, name, data)))
-        return record if seq == record.event_seq else replace(record, event_seq=seq)
+        return record if seq == record.event_seq else record._replace(event_seq=seq)
