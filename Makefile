@@ -18,10 +18,11 @@ demo: $(VENV)/.demo-installed ## run the bundled example over a grid of paramete
 	@scripts/demo
 
 test: $(VENV)/.dev-installed ## install what the tests need and run all of them
-	@scripts/test-deps postgres
+	@scripts/test-deps postgres strace python3.9
 	@$(PYTEST)
 
 check: $(VENV)/.dev-installed ## format, lint, types, layers, unit tests
+	@scripts/test-deps python3.9
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy --strict

@@ -496,3 +496,13 @@ class TestInTheRun:
         view = run(user, "--experiment", "nested", *inside)
         inner = user("logs", view["name"]).stdout.splitlines()[-1]
         assert inner != view["name"] and user.json("show", inner)["experiment"] == "nested"
+
+
+def test_files_a_run_makes_have_the_modes_of_the_submitters_umask(cli: Cli, tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        cli("run", "--wait", "sh", "-c", f"umask; touch {tmp_path}/made")
+    finally:
+        os.umask(before)
+    assert cli("logs", "run1").stdout == "0027\n"
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o640

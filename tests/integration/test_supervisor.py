@@ -68,7 +68,7 @@ def test_command_finds_a_clean_place(node: Node) -> None:
     assert int(ignored.split()[1], 16) & ~(0b11 << 31) == 0  # 32 and 33 are the C library's own
 
 
-def test_umask_is_the_agents_and_our_files_are_private(tmp_path: Path) -> None:
+def test_umask_is_the_agents_or_the_orders_and_our_files_are_private(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
         node = Node(tmp_path)
@@ -78,6 +78,10 @@ def test_umask_is_the_agents_and_our_files_are_private(tmp_path: Path) -> None:
     assert node.output() == b"0027\n"
     assert stat.S_IMODE((node.directory() / "work" / "made").stat().st_mode) == 0o640
     assert {stat.S_IMODE(path.stat().st_mode) for path in node.ctl().iterdir()} == {0o600}
+    node.shell("umask; touch made", key="2.1", umask=0o002)
+    assert node.output("2.1") == b"0002\n"
+    assert stat.S_IMODE((node.directory("2.1") / "work" / "made").stat().st_mode) == 0o664
+    assert {stat.S_IMODE(path.stat().st_mode) for path in node.ctl("2.1").iterdir()} == {0o600}
     node.close()
 
 

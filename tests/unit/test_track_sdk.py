@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,19 +12,11 @@ from pathlib import Path
 import pytest
 
 import turnout
+from tests.components import python39
 from turnout.agent import sdk
 from turnout.wire import frames
 
 SRC = Path(turnout.__file__).parents[1]
-
-
-def _oldest() -> str | None:
-    """A Python 3.9 that really is one: version switchers leave commands of that name that only print an excuse."""
-    found = shutil.which("python3.9")
-    return found if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0 else None
-
-
-OLDEST = _oldest()
 
 
 @pytest.fixture
@@ -47,9 +38,11 @@ def python(code: str, *path: Path, interpreter: str = sys.executable, **environm
     ).stdout.strip()
 
 
-@pytest.mark.parametrize(
-    "interpreter", [sys.executable, pytest.param(OLDEST, marks=pytest.mark.skipif(not OLDEST, reason="no Python 3.9"))]
-)
+@pytest.fixture(params=["this Python", "the oldest"])
+def interpreter(request: pytest.FixtureRequest) -> str:
+    return sys.executable if request.param == "this Python" else python39()
+
+
 def test_a_run_logs_where_turnout_is_not_installed(installed: Path, tmp_path: Path, interpreter: str) -> None:
     spool = tmp_path / "spool"
     spool.mkdir()
@@ -59,6 +52,14 @@ def test_a_run_logs_where_turnout_is_not_installed(installed: Path, tmp_path: Pa
     (frame,) = frames.scan(next(spool.iterdir()).read_bytes())
     record = json.loads(frame.payload)
     assert (record["s"], record["m"]) == (7, {"loss": 0.5})
+
+
+def test_the_oldest_python_understands_all_that_runs_on_nodes() -> None:
+    parts = [path for part in ("agent", "wire", "track", "plugin") for path in (SRC / "turnout" / part).rglob("*.py")]
+    names = [".".join(path.relative_to(SRC).with_suffix("").parts) for path in parts if not path.stem.startswith("__")]
+    assert len(names) > 40
+    code = f"import importlib\nfor name in {sorted(names)}: importlib.import_module(name)\nprint('all of them')"
+    assert python(code, SRC, interpreter=python39()) == "all of them"
 
 
 def test_what_a_run_does_not_have_is_said(installed: Path) -> None:

@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 Environment = Dict[bytes, bytes]
 
@@ -28,13 +28,23 @@ class SpawnError(Exception):
         self.message = message
 
 
-def spawn(argv: List[str], env: Environment, output: int) -> int:
+def spawn(argv: List[str], env: Environment, output: int, *, umask: Optional[int] = None) -> int:
     """Execute `argv` here, in a session of its own, and return its pid. SpawnError when that cannot be done.
 
     Its stdin is ours (``/dev/null``), stdout and stderr are `output`, no other descriptor is open, no signal is
-    blocked or ignored. A shortage that may pass is waited for, two seconds at most.
+    blocked or ignored, and its umask is `umask` or, when that is None, ours. A shortage that may pass is waited for,
+    two seconds at most.
     """
     program = find_program(argv[0], env)
+    ours = os.umask(umask) if umask is not None else None
+    try:
+        return _insist(program, argv, env, output)
+    finally:
+        if ours is not None:
+            os.umask(ours)
+
+
+def _insist(program: str, argv: List[str], env: Environment, output: int) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
     tries = _TRIES
     while True:

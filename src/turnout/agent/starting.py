@@ -22,6 +22,7 @@ def make_order(attempt: Attempt, job: JobOrder, *, has_gpus: bool) -> Order:
     return Order(
         key=attempt.key, dir=attempt.directory.path, argv=argv, job=job.job, env=_run_environment(attempt, has_gpus),
         seconds=job.seconds, grace=job.grace, memory=job.memory,
+        umask=job.umask,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ had begun, and then wrote that it has. A supervisor that dies before that execut
 started. From then on nobody ever executes in this directory again, whether or not the command came to be: the attempt
 is lost, not repeated.
 
-**Files** of ours are 0600 by their own mode. The umask stays what the agent was started with, for the command too.
+**Files** of ours are 0600 by their own mode. The umask is the agent's but for the command, which gets the order's.
 
 macOS: a process that leaves its parent (double fork) is not adopted there, and so not ended with the tree.
 """
@@ -50,7 +50,8 @@ class Order(NamedTuple):
     """What to run. `dir` is the attempt's directory (absolute), `env` what it has beside the environment of `job`.
 
     `seconds` limits its time and `memory` its bytes, None = no limit. `grace` is how long the tree has between SIGTERM
-    and SIGKILL when it is ended; `linger` the same for what a command that ended by itself left running.
+    and SIGKILL when it is ended; `linger` the same for what a command that ended by itself left running. `umask` is the
+    command's, None = ours.
     """
 
     key: str
@@ -62,6 +63,7 @@ class Order(NamedTuple):
     grace: float = 10.0
     memory: Optional[int] = None
     linger: float = 2.0
+    umask: Optional[int] = None
 
 
 def supervise(order: Order, env: Environment) -> bool:
@@ -140,7 +142,7 @@ class _Attempt:
                 limit.enter()
                 self._started = self._ended = time.time()
                 self._began = self._finished = time.monotonic()
-                self._main = spawn(self._order.argv, self._env, self._output)
+                self._main = spawn(self._order.argv, self._env, self._output, umask=self._order.umask)
                 record.add_child(self._record, tree.ProcessId(self._main, tree.start_time(self._main) or 0))
             finally:
                 with suppress(OSError):

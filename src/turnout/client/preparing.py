@@ -104,8 +104,15 @@ def _specify(wish: Wish, general: configuration.General, cwd: Path) -> JobSpec:
         script_path=what.script_path, repeat=wish.runs, target=target, experiment=experiment,
         workspace=workspace, label=wish.name, tags=dict(wish.tags), env=dict(wish.env), inherited_env=_inherited(),
         resources=wish.resources, retry=wish.retry, grace=wish.grace, priority=wish.priority,
-        concurrent=wish.concurrent,
+        concurrent=wish.concurrent, umask=_umask(),
     )  # fmt: skip
+
+
+def _umask() -> int:
+    """This process's; there is no way to read it but to set it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _inherited() -> dict[str, str]:

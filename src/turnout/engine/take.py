@@ -146,4 +146,5 @@ def _to_order(job: Job, env: dict[str, str]) -> JobOrder:
         job=job.id, name=job_name(job.id), experiment=spec.experiment, workspace=spec.workspace, kind=str(spec.kind),
         script=spec.script, script_path=spec.script_path, before=spec.before, after=list(spec.after), env=env,
         seconds=spec.resources.seconds, grace=spec.grace, memory=spec.resources.memory,
+        umask=spec.umask,
     )  # fmt: skip

@@ -52,6 +52,7 @@ class JobSpec:
     by turnout); `argv` of each run are then its arguments.
     `before` is the digest of the manifest of the frozen files, None when nothing was captured.
     `env` are the values the runs get on top of the inherited ones; kept apart from everything that is shown.
+    `umask` is for the files the runs make; None = the node's, which lets nobody else read them.
     """
 
     kind: CommandKind
@@ -70,6 +71,7 @@ class JobSpec:
     resources: Resources = field(default_factory=Resources)
     retry: Retry = field(default_factory=Retry)
     grace: float = 10.0
+    umask: int | None = None
     priority: int = 0
     concurrent: int | None = None
     before: str | None = None

@@ -88,6 +88,8 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
     ):
         if value is not None and not least <= value < 2**53:
             yield InvalidInput(f"{name} must be at least {least:g}, not {value:g}")
+    if spec.umask is not None and not 0 <= spec.umask <= 0o777:
+        yield InvalidInput(f"a umask is between 0 and 0o777, not {spec.umask:#o}")
     if not -1_000_000 <= spec.priority <= 1_000_000:
         yield InvalidInput("--priority must be between -1000000 and 1000000")
 

@@ -83,6 +83,7 @@ class JobOrder:
     seconds: Optional[float]
     grace: float
     memory: Optional[int]
+    umask: Optional[int] = None
 
 
 @dataclass(frozen=True)

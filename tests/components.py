@@ -1,0 +1,53 @@
+"""Programs beside ours that some tests need. `scripts/test-deps` looks in the same places, and installs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[1]
+
+
+def strace() -> str:
+    """The program's path. A test that asks is skipped where there is none; see `_needed`."""
+    return _needed(shutil.which("strace"), "strace", "apt install strace")
+
+
+def python39() -> str:
+    """The oldest Python that nodes may have. A test that asks is skipped where there is none; see `_needed`."""
+    found = next((path for path in _places_of_python39() if _works(path)), None)
+    return _needed(found, "Python 3.9", "`pyenv install 3.9`, or set TURNOUT_TEST_PYTHON39")
+
+
+def _needed(found: str | None, what: str, how: str) -> str:
+    """Where `CI` is set nothing may be left out: there, what is missing is a failure."""
+    if found is None and os.environ.get("CI"):
+        pytest.fail(f"{what} is missing: {how}, or run scripts/test-deps as root")
+    if found is None:
+        pytest.skip(f"{what} is not installed ({how})")
+    return found
+
+
+def _places_of_python39() -> Iterator[str]:
+    named = os.environ.get("TURNOUT_TEST_PYTHON39")
+    if named:
+        yield named
+        return
+    if on_path := shutil.which("python3.9"):
+        yield on_path
+    for where in (Path.home() / ".pyenv" / "versions", _ROOT / ".venv" / "pythons"):
+        yield from map(str, sorted(where.glob("*3.9.*/bin/python3.9")))
+
+
+def _works(path: str) -> bool:
+    """Version switchers leave commands of that name that only print an excuse."""
+    try:
+        said = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
+    except OSError:
+        return False
+    return said.stdout.split() == ["3", "9"]
