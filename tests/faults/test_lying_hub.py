@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.faults.lying_hub import Answer, LyingHub, agent_of
+from tests.faults.scene import children_of, kill
 from tests.harness import wait_until
 from turnout.agent import record
 
@@ -72,6 +73,63 @@ def test_what_is_refused_does_not_hold_up_the_rest(hub: LyingHub) -> None:
         assert agent.poll() is None
     assert hub.bodies[1, 1, "ended"]["exit_code"] == 0
     assert hub.streams["1.1/output"] == b"fine\n"
+
+
+@pytest.mark.timeout(90)
+def test_what_cannot_be_told_at_all_is_let_go_of_and_not_executed_again(hub: LyingHub) -> None:
+    """The hub will not even hear that it failed. It sees from the polls that the agent has it no more; an agent that
+    comes later finds that it was executed, and tells so."""
+    marks = hub.directory / "marks"
+    held: list[Any] = []
+
+    def refuse_one(path: str, message: Any) -> Answer | None:
+        held[:] = message.get("poll", message).get("held", held)
+        told = [*message.get("facts", ()), *message.get("chunks", ())] if path == "/wire/report" else []
+        return (422, b"no") if any(item["run"] == 1 for item in told) else None
+
+    hub.meddle = refuse_one
+    hub.grant(1, "bash", "-c", f"echo x >> {marks}")
+    with agent_of(hub) as agent:
+        wait_until(lambda: [1, 1] in held)
+        wait_until(lambda: [1, 1] not in held, 60.0, "the agent names it no more")
+        hub.grant(2, "true")
+        wait_until(lambda: hub.is_over(2))
+        assert [1, 1] not in held, "though the hub grants it again and again"
+        agent.kill()
+    Path(hub.socket).unlink()
+    hub.meddle = lambda path, message: None
+    with agent_of(hub):
+        wait_until(lambda: hub.is_over(1))
+    assert marks.read_text() == "x\n"
+    assert hub.bodies[1, 1, "ended"]["exit_code"] == 0
+
+
+def test_what_an_agent_says_is_numbered_on_when_it_begins_anew(hub: LyingHub) -> None:
+    """So that nothing it said before can be taken for news, however late it arrives."""
+    lives: list[list[int]] = []
+
+    def listen(path: str, message: Any) -> Answer | None:
+        said = message.get("poll", message)
+        if path == "/wire/hello":
+            lives.append([said["number"]])
+        elif "number" in said:
+            lives[-1].append(said["number"])
+        return None
+
+    hub.meddle = listen
+    with agent_of(hub) as agent:
+        wait_until(lambda: lives and len(lives[0]) > 3)
+        (launcher,) = children_of(agent.pid)
+        kill(launcher)
+        wait_until(lambda: len(lives) == 2 and len(lives[1]) > 3)
+        agent.kill()
+    Path(hub.socket).unlink()
+    hub.meddle = listen
+    with agent_of(hub):
+        wait_until(lambda: len(lives) == 3 and len(lives[2]) > 3)
+    first, second, third = lives
+    assert first[0] == min(first) and second[0] == min(second) and third[0] == min(third), "a hello comes before"
+    assert max(first) < min(second) and max(second) < min(third)
 
 
 def test_files_the_hub_lost_are_sent_again(hub: LyingHub) -> None:

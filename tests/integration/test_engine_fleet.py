@@ -38,6 +38,9 @@ class Yard(Provider):
         self.phases: dict[Handle, Phase] = {}
         self.refusal: Exception | None = None
         self.raises = False
+        self.lost_mind: Exception | None = None
+        """what `find` raises"""
+        self.searches = 0
 
     def submit(self, launches: Sequence[Launch]) -> list[Handle | Failure]:
         if self.refusal is not None and (self.raises or not isinstance(self.refusal, Failure)):
@@ -58,6 +61,9 @@ class Yard(Provider):
         raise AssertionError("nobody asked for that")
 
     def find(self, token: str) -> Handle | None:
+        self.searches += 1
+        if self.lost_mind is not None:
+            raise self.lost_mind
         return f"found-{token}" if f"found-{token}" in self.phases else None
 
     def check(self) -> list[Finding]:
@@ -65,12 +71,13 @@ class Yard(Provider):
 
 
 class World:
-    """A hub's engine with one target, and a clock that the test turns."""
+    """A hub's engine with two targets, ``local`` and the rarely used ``other``, and a clock that the test turns."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self.yard = Yard({})
+        self.yard, self.other = Yard({}), Yard({})
         self.start = time.monotonic()
+        self.nodes = Path("/nodes")
         self.restart()
 
     def restart(self) -> None:
@@ -79,8 +86,8 @@ class World:
         self.dispatch = Dispatch(self.lab.store, self.sessions, max_runs=lambda target, cpus: 2, agent_idle=1.0)
         self.target = Target("local", self.yard)
         self.fleet = Fleet(
-            self.lab.store, self.sessions, self.dispatch, {"local": self.target}, Path("/nodes"), "/agent.sock", "here",
-            self.forgotten.append,
+            self.lab.store, self.sessions, self.dispatch, {"local": self.target, "other": Target("other", self.other)},
+            self.nodes, "/agent.sock", "here", self.forgotten.append,
         )  # fmt: skip
 
     def tend(self, *seconds: float) -> None:
@@ -322,6 +329,136 @@ def test_the_runs_of_a_target_that_is_no_more_go_back(world: World) -> None:
     world.fleet.targets = {}
     world.fleet.recover()
     assert world.lab.states("run1") == ["queued"] and world.lab.read(live_agents) == []
+
+
+BROKEN = [Failure("no route"), OSError("no route"), TypeError("no route")]
+
+
+@pytest.mark.parametrize("error", BROKEN, ids=["Failure", "OSError", "a bug"])
+def test_a_provider_that_cannot_look_for_its_agent_stops_nobody(world: World, error: Exception) -> None:
+    """Of one launch the answer was lost, and now its target does not answer. All others are taken up."""
+    world.lab.submit(target="other")
+    world.lab.submit()
+    world.tend(0)
+    hand = world.lab.agent()  # on target local, without a handle
+    other = next(agent for agent in world.lab.read(live_agents) if agent.target == "other")
+    world.restart()
+    world.yard.lost_mind = error
+    world.fleet.recover()
+    assert {hand.id, other.id} <= {agent.id for agent in world.fleet.agents()}
+    assert world.target.trouble == "it cannot be asked for an agent that may be there: no route"
+    assert {session.agent for session in world.sessions.all()} >= {hand.id, other.id}, "whoever is there may speak"
+
+
+def test_an_agent_that_could_not_be_looked_for_is_looked_for_again_later_and_later(world: World) -> None:
+    hand = world.lab.agent()
+    (row,) = world.lab.read(live_agents)
+    world.lab.submit()
+    world.yard.lost_mind = Failure("no route")
+    world.fleet.recover()
+    for tenth in range(80):
+        world.tend(tenth / 10)
+    assert world.yard.searches == 7 and world.yard.launches == [], "it may be there: no other is started"
+    world.yard.lost_mind = None
+    world.yard.phases[f"found-{row.launch_token}"] = Phase.ACTIVE
+    world.tend(16)
+    (agent,) = world.fleet.agents()
+    assert (agent.id, agent.handle) == (hand.id, f"found-{row.launch_token}")
+    assert world.lab.read(live_agents)[0].handle == agent.handle
+
+
+def test_an_agent_that_was_never_there_is_forgotten_as_soon_as_that_is_known(world: World) -> None:
+    world.lab.agent()
+    world.yard.lost_mind = Failure("no route")
+    world.fleet.recover()
+    world.tend(0)
+    world.yard.lost_mind = None
+    world.tend(1)
+    assert world.fleet.is_idle() and world.lab.read(live_agents) == []
+
+
+def test_an_agent_that_cannot_be_looked_for_and_says_nothing_is_given_up(world: World) -> None:
+    world.lab.submit()
+    hand = world.lab.agent()
+    hand.take()
+    world.yard.lost_mind = Failure("no route")
+    world.fleet.recover()
+    world.tend(*range(0, 24, 4))
+    assert world.lab.event("run1", "node_lost")["message"] == "no sign of life for 10 s"
+
+
+@pytest.mark.parametrize("error", BROKEN, ids=["Failure", "OSError", "a bug"])
+def test_a_target_that_breaks_harms_no_other(world: World, error: Exception) -> None:
+    """Its provider raises whatever it is asked."""
+    world.lab.submit()
+    world.tend(0)
+    world.greet()
+    world.yard.refusal = world.yard.lost_mind = error
+    world.yard.raises = True
+    world.lab.submit(target="other")
+    world.tend(1, 2)
+    assert len(world.other.launches) == 1 and len(world.fleet.agents()) == 2
+    assert world.target.trouble == "its agents cannot be looked at: no route"
+    world.yard.refusal = None
+    world.tend(3)
+    assert world.target.trouble == ""
+
+
+@pytest.mark.parametrize("error", BROKEN, ids=["Failure", "OSError", "a bug"])
+def test_a_dead_agent_that_cannot_be_looked_for_harms_no_other(world: World, error: Exception) -> None:
+    world.lab.submit()
+    world.tend(0)
+    world.greet()
+    world.yard.phases.clear()
+    world.yard.lost_mind = error
+    world.lab.submit(target="other")
+    world.tend(1, 2)
+    assert len(world.other.launches) == 1 and len(world.yard.launches) == 1
+    world.yard.lost_mind = None
+    world.tend(3)
+    assert len(world.yard.launches) == 2
+
+
+# What an agent lets go of without a word
+
+
+def test_a_run_that_its_agent_has_no_more_is_lost_there_and_tried_again(world: World) -> None:
+    world.lab.submit(("x",), ("y",))
+    world.tend(0)
+    hand = world.greet()
+    (grant,) = world.session.unconfirmed.values()
+    hand.tell(running(grant))
+    attempt = (grant.run, grant.attempt)
+    world.dispatch.hear(world.session, Poll(0, PLENTY, 0, [attempt], [], 0.0, 2))
+    world.tend(1)
+    assert world.lab.states("run1", "run2") == ["running", "queued"]
+    world.dispatch.hear(world.session, Poll(1, PLENTY, 0, [], [], 0.0, 3))
+    world.tend(2)
+    assert world.lab.states("run1") == ["queued"] and world.session.held == {}
+    lost = world.lab.event("run1", "node_lost")
+    assert (lost["reason"], lost["message"]) == ("infra", "its agent let go of it without a word")
+    assert world.dispatch.hear(world.session, Poll(1, PLENTY, 0, [attempt], [], 0.0, 4)) == [attempt], (
+        "and it is fenced"
+    )
+    before = world.lab.everything()
+    world.tend(3)
+    assert world.lab.everything() == before
+
+
+def test_what_its_agent_has_stays_when_another_run_is_let_go_of(world: World) -> None:
+    world.lab.submit(("x",), ("y",))
+    world.tend(0)
+    hand = world.greet()
+    (first,) = world.session.unconfirmed.values()
+    world.dispatch.hear(world.session, Poll(1, PLENTY, 0, [(first.run, 1)], [], 0.0, 2))
+    taking = world.dispatch.take(world.session)
+    assert taking is not None
+    (second,) = taking.result(30)
+    hand.tell(running(first), running(second))
+    world.dispatch.hear(world.session, Poll(0, PLENTY, 0, [(second.run, 1)], [], 0.0, 3))
+    world.tend(1)
+    assert world.lab.states("run1", "run2") == ["queued", "running"]
+    assert set(world.session.held) == {(second.run, 1)}
 
 
 # The loop

@@ -110,17 +110,26 @@ class Ender:
         return True
 
     def give_up(self, attempt: Attempt, why: str) -> None:
-        """It is over, but what it tells cannot be told: only that is said of it. If even that fails, nothing is."""
+        """It is over, but what it tells cannot be told: only that is said of it. If even that fails, it is let go of:
+        the hub sees that we name it no more, and counts it as lost."""
         if attempt.carried:
             return  # this will come again
         if attempt.is_given_up:
-            self.fence(attempt.ref)
+            self._let_go(attempt)
             return
         attempt.is_given_up = True
         attempt.refusals = 0
         attempt.facts = []
         attempt.streams.mute()
         self._conclude(attempt, {"cause": "infra", "message": why})
+
+    def _let_go(self, attempt: Attempt) -> None:
+        """Its directory stays: should it be granted to an agent that comes next, that one finds it executed. It goes
+        with the hub's answer to that agent, or after the last agent here."""
+        say(f"{attempt.key}: nothing can be told of it; letting go of it")
+        self._holding.drop(attempt)
+        attempt.phase = Phase.OVER
+        attempt.streams.close()
 
     def _force(self, attempt: Attempt) -> None:
         """Its supervisor was told to end it and did not, or could not be told."""

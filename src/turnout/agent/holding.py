@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import OrderedDict
-from typing import Dict, List, Optional
+from typing import Dict, Iterator, List, Optional
 
 from turnout.agent.attempt import Attempt, Phase, Ref
 from turnout.wire.messages import JobOrder, NodeFacts, Poll, Welcome
@@ -26,8 +26,16 @@ def clock() -> float:
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", None)
 
 
+def poll_numbers(least: int) -> Iterator[int]:
+    """For our polls: above those of every earlier process of this agent, one of which may still be on its way. `least`
+    is for a process that begins anew: where it is, though the clock was set back."""
+    return itertools.count(max(time.time_ns(), least))
+
+
 class Holding:
-    def __init__(self, facts: NodeFacts) -> None:
+    """`numbers` are for the polls."""
+
+    def __init__(self, facts: NodeFacts, numbers: Iterator[int]) -> None:
         self.facts = facts
         self.welcome = _NOBODY
         self.is_leaving = False
@@ -40,7 +48,7 @@ class Holding:
         self._uses: Dict[int, int] = {}
         self._unused: "OrderedDict[int, None]" = OrderedDict()
         self._typical: Dict[int, float] = {}
-        self._polls = itertools.count(1)
+        self._numbers = numbers
         self._renewed = clock()
 
     def add(self, attempt: Attempt) -> None:
@@ -128,10 +136,14 @@ class Holding:
             held=[attempt.ref for attempt in held],
             jobs=list(self._jobs),
             wait=self.welcome.lease / 3,
-            number=next(self._polls),
+            number=self.next_number(),
             ahead=self._ahead(short),
             short=short,
         )
+
+    def next_number(self) -> int:
+        """Greater than that of all we said before."""
+        return next(self._numbers)
 
     def _ahead(self, short: List[int]) -> float:
         """So many slots' worth of runs of these jobs end in the time that we want to bridge. A whole number: with a

@@ -17,14 +17,15 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Dict, NoReturn
+from typing import Any, Dict, Iterator, NoReturn
 
 from turnout.agent import probe, seat, tree
 from turnout.agent.adopt import adopt
 from turnout.agent.cache import Cache
 from turnout.agent.carrier import Carrier, Mailbox
+from turnout.agent.clearing import clear
 from turnout.agent.ender import Ender, surrender
-from turnout.agent.holding import Holding
+from turnout.agent.holding import Holding, poll_numbers
 from turnout.agent.hub import HubLine
 from turnout.agent.intake import Intake
 from turnout.agent.launcher import Launcher, LauncherDied
@@ -42,14 +43,21 @@ _STEADY_SECONDS = 60.0  # who lived so long before a fault begins anew at once
 
 
 def run(order: Dict[str, Any], launcher: Launcher) -> None:
-    """The agent's life. Returns when there was nothing to do for long enough, or the hub does not know it any more."""
+    """The agent's life. Returns when there was nothing to do for long enough, or the hub does not know it any more.
+
+    If it is ordered to ``clear``, it only does away with what an earlier agent left.
+    """
+    if order.get("clear"):
+        clear(str(order["directory"]))
+        return
     began = time.monotonic()
+    numbers = poll_numbers(int(order.get("polls", 0)))
     root = str(order["directory"])
     os.makedirs(root, mode=0o700, exist_ok=True)
     seat.announce(root, str(order["launch_token"]))
     lock = seat.take(root)
     try:
-        node = Node(order, launcher)
+        node = Node(order, launcher, numbers)
         node.run()
     except Denied as error:
         if seat.is_superseded(root):
@@ -59,17 +67,17 @@ def run(order: Dict[str, Any], launcher: Launcher) -> None:
             surrender(node.holding, node.dirs)
     except LauncherDied as error:
         say(f"{error}; beginning anew")
-        _begin_anew(order, launcher, began)
+        _begin_anew({**order, "polls": next(numbers)}, launcher, began)
     except Exception:
         say_error("a fault of the agent; beginning anew")
-        _begin_anew(order, launcher, began)
+        _begin_anew({**order, "polls": next(numbers)}, launcher, began)
     os.close(lock)
 
 
 class Node:
     """All the parts, and the loop."""
 
-    def __init__(self, order: Dict[str, Any], launcher: Launcher) -> None:
+    def __init__(self, order: Dict[str, Any], launcher: Launcher, numbers: Iterator[int]) -> None:
         self._order = order
         self._launcher = launcher
         self._root = str(order["directory"])
@@ -77,7 +85,7 @@ class Node:
         self._mailbox = Mailbox()
         self.dirs = RunDirs(self._root)
         self._watch = Watch(self._poller)
-        self.holding = Holding(probe.look())
+        self.holding = Holding(probe.look(), numbers)
         self._chores = Carrier("chores", self._mailbox)
         leavings = Leavings(
             self.holding, self.dirs, self._mailbox,

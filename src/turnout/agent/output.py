@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from contextlib import suppress
 from typing import NamedTuple, Optional, Tuple
 
 from turnout.wire.stream import Outgoing
@@ -23,7 +24,8 @@ class Seal(NamedTuple):
 class Output:
     """The file is kept open once it holds something; whatever is done to its name then, our descriptor stays.
 
-    `shift` is where in the stream the file begins: not at 0 after the run cut it short.
+    What the hub has is final. `shift` is where in the stream the file begins: not at 0 after the file became shorter
+    than that. It is noted beside the file, for an agent that comes after this one.
     """
 
     def __init__(self, path: str) -> None:
@@ -32,6 +34,7 @@ class Output:
         self._path = path
         self._fd: Optional[int] = None
         self._shift = 0
+        self._seen = 0
         self._sealed: Optional[int] = None
 
     def size(self) -> int:
@@ -43,18 +46,22 @@ class Output:
                 if not os.lstat(self._path).st_size:
                     return self._shift
                 self._fd = open_regular(self._path)
+                self._shift = _read_note(self._path)
             length = os.fstat(self._fd).st_size
         except OSError:
             return self.sender.acked
         if self._shift + length < self.sender.acked:
             # It can only grow, or the run cut it: then what the hub has stays, and what comes is put behind.
-            self._shift = self.sender.acked
+            self._begin_at(self.sender.acked)
             self.problem = "output: the run cut its own output; what was read before is kept"
+        self._seen = max(self._seen, self._shift + length)
         return self._shift + length
 
     def next(self, most: int) -> Tuple[int, bytes]:
         """Where the next piece begins, and the piece: empty when there is nothing new."""
-        offset, count = self.sender.piece(self.size(), most)
+        size = self.size()
+        self.sender.mark_sent(self._shift, 0)  # what lies before is nowhere but at the hub
+        offset, count = self.sender.piece(size, most)
         if count <= 0 or self._fd is None:
             return offset, b""
         content = os.pread(self._fd, count, offset - self._shift)
@@ -62,6 +69,18 @@ class Output:
             self._sealed = offset
         self.sender.mark_sent(offset, len(content))
         return offset, content
+
+    def acknowledge(self, have: int) -> None:
+        """The hub has so much of it on its disk."""
+        if have > self._seen:
+            # An earlier agent sent what is not here any more. What is here is taken for the beginning of that: none
+            # of it may go twice; what comes is put behind.
+            self._begin_at(self._shift + have - self._seen)
+            self._seen = have
+            self.problem = "output: it is shorter than what was read of it before, which is kept"
+        elif have < self._shift:  # the note was wrong
+            self._begin_at(have)
+        self.sender.ack(have)
 
     def is_all_offered(self) -> bool:
         return self.sender.sent >= self.size()
@@ -97,6 +116,10 @@ class Output:
             os.close(self._fd)
             self._fd = None
 
+    def _begin_at(self, shift: int) -> None:
+        self._shift = shift
+        _write_note(self._path, shift)
+
 
 def open_regular(path: str) -> int:
     """A descriptor to read from; OSError for whatever is not a regular file, and nothing is waited for."""
@@ -105,3 +128,18 @@ def open_regular(path: str) -> int:
         os.close(fd)
         raise OSError(f"{path} is not a regular file")
     return fd
+
+
+def _write_note(path: str, shift: int) -> None:
+    """As the target of a link: it is there whole or not at all. Best effort: without it, a next agent may miss some."""
+    with suppress(OSError):
+        os.unlink(f"{path}.shift")
+    with suppress(OSError):
+        os.symlink(str(shift), f"{path}.shift")
+
+
+def _read_note(path: str) -> int:
+    try:
+        return max(0, int(os.readlink(f"{path}.shift")))
+    except (OSError, ValueError):
+        return 0

@@ -39,10 +39,10 @@ def is_superseded(root: str) -> bool:
         return False
 
 
-def take(root: str) -> int:
+def take(root: str, *, tries: int = _TRIES) -> int:
     """The lock, held until it is closed. SystemExit when another stays on after it must have heard to go."""
     lock = os.open(os.path.join(root, "lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    for _ in range(_TRIES):
+    for _ in range(tries):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return lock

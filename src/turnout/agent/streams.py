@@ -54,7 +54,7 @@ class Streams:
     def acknowledge(self, stream: str, have: int) -> None:
         """The hub has so much of it on its disk. A spool file that nobody needs any more is removed."""
         if stream == _OUTPUT:
-            self.output.sender.ack(have)
+            self.output.acknowledge(have)
             return
         name = stream[len(_TRACK) :]
         spool = self._spools.get(name)

@@ -57,9 +57,7 @@ class Dispatch:
 
         def answer(result: tuple[list[Grant], dict[Attempt, str | None]]) -> Welcome:
             grants, current = result
-            session = self._new_session(agent, max_runs, current, grants)
-            for attempt in held:
-                session.unconfirmed.pop(attempt, None)
+            self._new_session(agent, max_runs, current, grants, hello)
             fenced = [attempt for attempt in held if attempt not in current]
             lease = self._sessions.lease_seconds
             return Welcome(node=agent.node, lease=lease, idle=self._agent_idle, max_runs=max_runs, fenced=fenced)
@@ -134,11 +132,14 @@ class Dispatch:
         )  # fmt: skip
 
     def _new_session(
-        self, agent: Agent, max_runs: int, current: dict[Attempt, str | None], grants: list[Grant]
-    ) -> Session:
+        self, agent: Agent, max_runs: int, current: dict[Attempt, str | None], grants: list[Grant],
+        hello: Hello | None = None,
+    ) -> Session:  # fmt: skip
         session = Session(agent.id, agent.target, agent.node, max_runs)
         session.grant(grants)
         session.stops = {attempt: Stop(*attempt, cancel) for attempt, cancel in current.items() if cancel is not None}
+        if hello is not None:
+            session.greet(hello)
         return self._sessions.open(session, time.monotonic())
 
     def _newest(self, session: Session) -> Session:

@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
+from turnout.engine.leftovers import Leftovers
 from turnout.engine.sessions import Session, Sessions
-from turnout.plugin.provider import Failure, Launch, Phase, Provider
+from turnout.model.state import Reason
+from turnout.plugin.provider import Failure, Handle, Launch, Phase, Provider
 from turnout.schedule.machine import Lost, Returned
 from turnout.store import agents
 from turnout.store.agents import Agent, AgentState
@@ -24,6 +27,7 @@ from turnout.store.store import Store
 from turnout.store.writer import Tx
 
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 _SLOWEST_RETRY = 60.0
 #: What an agent process needs of the hub's environment; the runs get their submitter's instead.
 _AGENT_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "TURNOUT_HOME", "TZ")
@@ -31,7 +35,7 @@ _AGENT_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "TURNOUT
 
 @dataclass(slots=True)
 class Target:
-    """A named place to run: its provider, and how the last starts of an agent there went.
+    """A named place to run: its provider, how the last starts of an agent there went, and what is wrong there.
 
     Each start puts the next one off, twice as long as the last time, until an agent that was started is heard.
     """
@@ -51,6 +55,25 @@ class Target:
     def heard(self) -> None:
         self.starts, self.trouble = 0, ""
 
+    def ask(self, question: Callable[[Provider], T], trouble: str = "") -> T | Failure:
+        """Asks the provider. It is code of others: whatever it raises is a failure of this target and stops nothing
+        else. `trouble` is what a failure means here."""
+        try:
+            return question(self.provider)
+        except Failure as error:
+            failure = error
+        except OSError as error:
+            failure = Failure(str(error))
+        except Exception as error:
+            _log.exception("the provider of %s raised what it may not", self.name)
+            failure = Failure(str(error) or type(error).__name__)
+        if trouble:
+            said = f"{trouble}: {failure.message}"
+            if said != self.trouble:
+                _log.warning("%s: %s", self.name, said)
+            self.trouble = said
+        return failure
+
 
 @dataclass(slots=True)
 class Fleet:
@@ -65,6 +88,10 @@ class Fleet:
     node_name: str
     on_token_change: Callable[[int], None]
     _known: dict[int, Agent] = field(default_factory=dict)
+    _leftovers: Leftovers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._leftovers = Leftovers(self.nodes_dir, self._look_here, self._clear_here)
 
     def recover(self) -> None:
         """After a start: take up with every agent the store knows; what was never really launched is forgotten."""
@@ -72,25 +99,28 @@ class Fleet:
             found = agents.live_agents(connection)
         for agent in found:
             target = self.targets.get(agent.target)
-            handle = agent.handle
-            if target is not None and handle is None:
-                handle = target.provider.find(agent.launch_token)
-            if target is None or handle is None:
-                self._give_up(agent, "it was never started" if target is not None else f"no target {agent.target}")
+            if target is None:
+                self._give_up(agent, f"no target {agent.target}")
                 continue
+            self._known[agent.id] = agent
             if agent.handle is None:
-                self.store.write(lambda tx, a=agent.id, h=handle: agents.set_handle(tx, a, h))  # type: ignore[misc]
-            self._known[agent.id] = _with_handle(agent, handle)
-            self.dispatch.recover(agent)
+                self._find(target, agent)
+            if agent.id in self._known:
+                self.dispatch.recover(agent)
+        self._leftovers.recover([agent.id for agent in found])
 
     def tend(self, now: float) -> None:
-        """One round: give up the lost, look after the dead, start what is needed."""
+        """One round: give up the lost, look after the dead, start what is needed. What is wrong with one target or its
+        provider stays there."""
         for agent_id in self.sessions.lost(now):
             agent = self._known.get(agent_id)
             if agent is not None:
                 self._give_up(agent, f"no sign of life for {self.sessions.lease_seconds:g} s")
+        self._lose_dropped()
+        self._find_unanswered(now)
         self._observe(now)
         self._start_needed(now)
+        self._leftovers.tend(now)
 
     def agents(self) -> list[Agent]:
         return list(self._known.values())
@@ -98,15 +128,41 @@ class Fleet:
     def is_idle(self) -> bool:
         return not self._known
 
+    def _lose_dropped(self) -> None:
+        """What an agent has no more, though nobody heard how it ended, is lost there."""
+        for agent, attempts in self.sessions.dropped().items():
+            _log.warning("agent %d let go of %s", agent, sorted(attempts))
+            lost = Lost(reason=Reason.INFRA, message="its agent let go of it without a word")
+            self.store.write(lambda tx: steer.lose(tx, agent, lost, only=attempts))  # noqa: B023
+            self.sessions.release(agent, attempts)
+
+    def _find_unanswered(self, now: float) -> None:
+        """Looks again for agents whose target could not tell whether they were started."""
+        for agent in list(self._known.values()):
+            target = self.targets[agent.target]
+            if agent.handle is None and now >= target.not_before and not self._find(target, agent):
+                target.tried(now, target.trouble)
+
+    def _find(self, target: Target, agent: Agent) -> bool:
+        """Learns the handle of an agent whose launch was not answered, or that it was never started and is given up.
+        False when its target cannot tell: then it keeps its lease, and no other is started in its place."""
+        trouble = "it cannot be asked for an agent that may be there"
+        found = target.ask(lambda provider: provider.find(agent.launch_token), trouble)
+        if isinstance(found, Failure):
+            return False
+        if found is None:
+            self._give_up(agent, "it was never started")
+        else:
+            self._take_handle(agent, found)
+        return True
+
     def _observe(self, now: float) -> None:
         for target in self.targets.values():
             mine = {a.handle: a for a in self._known.values() if a.target == target.name and a.handle is not None}
             if not mine:
                 continue
-            try:
-                seen = target.provider.observe(list(mine))
-            except (Failure, OSError) as error:
-                _log.warning("could not look at %s: %s", target.name, error)
+            seen = target.ask(lambda provider: provider.observe(list(mine)), "its agents cannot be looked at")  # noqa: B023
+            if isinstance(seen, Failure):
                 continue
             for handle, agent in mine.items():
                 session = self.sessions.get(agent.id)
@@ -119,7 +175,11 @@ class Fleet:
         """An agent's process is gone. With runs in hand, another takes its place there; else the agent is history."""
         session = self.sessions.get(agent.id)
         if session is not None and session.held and agent.state is not AgentState.GONE:
-            found = target.provider.find(agent.launch_token)
+            found = target.ask(
+                lambda provider: provider.find(agent.launch_token), "its dead agent cannot be looked for"
+            )
+            if isinstance(found, Failure):
+                return
             if found is not None and found != agent.handle:  # an earlier hub started it again and could not say so
                 self._take_handle(agent, found)
             elif now >= target.not_before:
@@ -164,15 +224,7 @@ class Fleet:
             "directory": agent.directory or str(self.nodes_dir / str(agent.id)),
             "cache": str(self.nodes_dir.parent / "cache" / "blobs"),
         }  # fmt: skip
-        launch = Launch(
-            token=agent.launch_token, node=agent.node, directory=order["directory"],
-            argv=(sys.executable, "-m", "turnout.agent"), stdin=json.dumps(order).encode(),
-            env={name: os.environ[name] for name in _AGENT_ENV if name in os.environ},
-        )  # fmt: skip
-        try:
-            (answer,) = target.provider.submit([launch])
-        except (Failure, OSError) as error:
-            answer = error if isinstance(error, Failure) else Failure(str(error))
+        answer = _start(target, agent.launch_token, agent.node, order)
         if isinstance(answer, Failure):
             _log.warning("no agent on %s: %s", target.name, answer)
             target.tried(now, answer.message)
@@ -208,6 +260,39 @@ class Fleet:
         self.on_token_change(agent.id)
         self.sessions.drop(agent.id)
         self._known.pop(agent.id, None)
+        self._leftovers.add(agent.id, agent.handle)
+
+    def _here(self) -> Target | None:
+        """A target whose provider starts processes on this machine."""
+        return next((each for each in self.targets.values() if each.provider.capabilities.same_host), None)
+
+    def _look_here(self, handles: list[Handle]) -> list[Handle] | None:
+        target = self._here()
+        seen = target.ask(lambda provider: provider.observe(handles)) if target is not None else None
+        return None if seen is None or isinstance(seen, Failure) else list(seen)
+
+    def _clear_here(self, directory: Path) -> Handle | None:
+        target = self._here()
+        if target is None:
+            return None
+        _log.warning("ending what an agent left in %s", directory)
+        order = {"directory": str(directory), "clear": True}
+        handle = _start(target, secrets.token_hex(16), self.node_name, order)
+        return None if isinstance(handle, Failure) else handle
+
+
+def _start(target: Target, token: str, node: str, order: Mapping[str, object]) -> Handle | Failure:
+    """A process of the agent's program with this order."""
+    launch = Launch(
+        token=token, node=node, directory=str(order["directory"]), argv=(sys.executable, "-m", "turnout.agent"),
+        stdin=json.dumps(order).encode(), env={name: os.environ[name] for name in _AGENT_ENV if name in os.environ},
+    )  # fmt: skip
+
+    def submit(provider: Provider) -> Handle | Failure:
+        (answer,) = provider.submit([launch])
+        return answer
+
+    return target.ask(submit)
 
 
 def _with_handle(agent: Agent, handle: str) -> Agent:

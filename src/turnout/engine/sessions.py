@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 
 from turnout.schedule.lease import LeaseTable
 from turnout.schedule.place import Room
-from turnout.wire.messages import Attempt, Grant, Poll, Stop
+from turnout.wire.messages import Attempt, Grant, Hello, Poll, Stop
 
 
 @dataclass(slots=True)
 class Session:
-    """One agent. `held` maps its attempts to their jobs; `unconfirmed` are grants it has not named yet."""
+    """One agent. `held` maps its attempts to their jobs; `unconfirmed` are grants it has not named yet; `dropped` are
+    attempts that it named and does not have any more, without a word about them."""
 
     agent: int
     target: str
@@ -35,17 +36,24 @@ class Session:
     newest_poll: int = 0
     ahead: float = 0.0
     short: frozenset[int] = frozenset()
+    named: set[Attempt] = field(default_factory=set)
+    dropped: set[Attempt] = field(default_factory=set)
+
+    def greet(self, hello: Hello) -> None:
+        """The agent began, or begins anew: it has what it names. Polls of before do not count any more."""
+        self.newest_poll = hello.number
+        self._name(hello.held)
 
     def hear(self, poll: Poll) -> None:
-        """Takes what a message says about the agent itself."""
+        """Takes what a message says about the agent itself, unless it was overtaken by a newer one."""
         self.heard = True
-        for attempt in poll.held:
-            self.unconfirmed.pop(attempt, None)
+        if poll.number < self.newest_poll:
+            return
+        self.newest_poll = poll.number
+        self._name(poll.held)
         self.jobs_known = set(poll.jobs)  # it forgets orders it does not need; one on its way to it may go twice
-        if poll.number >= self.newest_poll:
-            self.newest_poll = poll.number
-            self.slots, self.memory, self.gpus = poll.slots, poll.memory, poll.gpus
-            self.ahead, self.short = poll.ahead, frozenset(poll.short)
+        self.slots, self.memory, self.gpus = poll.slots, poll.memory, poll.gpus
+        self.ahead, self.short = poll.ahead, frozenset(poll.short)
 
     def room(self) -> Room:
         """What may still be granted: what the agent said, less what is on its way to it."""
@@ -71,6 +79,15 @@ class Session:
             self.held.pop(attempt, None)
             self.unconfirmed.pop(attempt, None)
             self.stops.pop(attempt, None)
+            self.dropped.discard(attempt)
+
+    def _name(self, held: list[Attempt]) -> None:
+        """This is what the agent has. What ended was released before the agent heard that it may let go of it."""
+        for attempt in held:
+            self.unconfirmed.pop(attempt, None)
+        before, self.named = self.named, set(held)
+        if not before <= self.named or self.dropped:
+            self.dropped = {attempt for attempt in (before | self.dropped) - self.named if attempt in self.held}
 
 
 class Sessions:
@@ -98,6 +115,18 @@ class Sessions:
             self._by_agent[session.agent] = session
             self._leases.renew(session.agent, now)
             return session
+
+    def dropped(self) -> dict[int, set[Attempt]]:
+        """Of each agent the attempts it let go of without a word, until they are released."""
+        with self.lock:
+            return {session.agent: set(session.dropped) for session in self._by_agent.values() if session.dropped}
+
+    def release(self, agent: int, attempts: Iterable[Attempt]) -> None:
+        """They are not this agent's any more, if it is still there."""
+        with self.lock:
+            session = self._by_agent.get(agent)
+            if session is not None:
+                session.release(attempts)
 
     def renew(self, agent: int, now: float) -> None:
         with self.lock:

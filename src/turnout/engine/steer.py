@@ -44,8 +44,16 @@ def cancel(tx: Tx, runs: Iterable[int], *, by: str) -> list[Cancelled]:
     return [_describe(names[run], record, ledger.get(run)) for run, record in before.items()]
 
 
-def lose(tx: Tx, agent: int, fact: machine.Lost | machine.Returned, *, keep: Collection[Attempt] = ()) -> list[int]:
-    """Gives up on what an agent holds, but for `keep`: back to the queue, or to its end. Gives the runs."""
+def lose(
+    tx: Tx,
+    agent: int,
+    fact: machine.Lost | machine.Returned,
+    *,
+    keep: Collection[Attempt] = (),
+    only: Collection[Attempt] | None = None,
+) -> list[int]:
+    """Gives up on what an agent holds, but for `keep`, or on `only` these: back to the queue, or to its end. Gives the
+    runs."""
     ids = runs_of_agent(tx, agent)
     ledger = Ledger(tx)
     ledger.load(ids)
@@ -54,6 +62,8 @@ def lose(tx: Tx, agent: int, fact: machine.Lost | machine.Returned, *, keep: Col
         record = ledger.get(run)
         if record is None or record.agent != agent or (run, record.attempt) in keep:
             continue  # kept, or another hub let it go between our finding and locking it
+        if only is not None and (run, record.attempt) not in only:
+            continue
         step = machine.advance(record, record.attempt, fact, tx.now)
         if isinstance(step, Refusal):  # it had begun, so it cannot be given back
             step = machine.advance(record, record.attempt, machine.Lost(message="its agent left"), tx.now)

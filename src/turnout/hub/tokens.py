@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 
 from starlette.concurrency import run_in_threadpool
 
@@ -28,23 +29,33 @@ def user_token(home: Home) -> str:
 
 
 class AgentTokens:
-    """Finds an agent by its token. `forget` when an agent's token changed or it is gone."""
+    """Finds an agent by its token. `forget`, from any thread, once an agent's token changed or it is gone."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[str, Agent] = {}
+        self._forgotten = 0
+        self._lock = threading.Lock()
 
     async def find(self, token: str) -> Agent | None:
         key = hash_token(token)
         agent = self._known.get(key)
-        if agent is None:
+        while agent is None:
+            forgotten = self._forgotten
             agent = await run_in_threadpool(self._look_up, token)
-            if agent is not None:
-                self._known[key] = agent
+            if agent is None:
+                return None
+            with self._lock:
+                if forgotten == self._forgotten:
+                    self._known[key] = agent
+                else:
+                    agent = None  # what was read may have been true before: look again
         return agent
 
     def forget(self, agent: int) -> None:
-        self._known = {key: known for key, known in self._known.items() if known.id != agent}
+        with self._lock:
+            self._forgotten += 1
+            self._known = {key: known for key, known in self._known.items() if known.id != agent}
 
     def _look_up(self, token: str) -> Agent | None:
         with self._store.read() as connection:

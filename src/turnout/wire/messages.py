@@ -24,6 +24,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
+#: Grows with every change that a hub or an agent of before would not understand: a field the hub sends, a file in a run
+#: directory. A hub refuses agents of another protocol, and those begin anew with what is installed then.
 PROTOCOL = 1
 _LENGTH = struct.Struct("<I")
 _SURROGATE = re.compile(rb"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud[89a-f][0-9a-f]{2}")
@@ -50,6 +52,8 @@ class Hello:
     version: str
     facts: NodeFacts
     held: List[Attempt]
+    number: int = 0
+    """one of the numbers of polls: what was said before this and has a smaller one does not count any more"""
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ class Poll:
     jobs: List[int]
     wait: float
     number: int = 0
-    """grows with each: what an older one says is free, when it arrives behind a newer one, is not free any more"""
+    """grows with each, also when the agent begins anew: one that arrives behind a newer one says nothing any more"""
     ahead: float = 0.0
     """slots beyond max-runs for runs of the jobs in `short`, so that the next is at hand when one ends"""
     short: List[int] = field(default_factory=list)

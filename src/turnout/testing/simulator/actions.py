@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.steer import Cancelled
@@ -127,9 +127,17 @@ def held_by(tx: Tx, agent: int, max_runs: int) -> tuple[list[Grant], dict[Attemp
     return grants, {(record.id, record.attempt): record.cancel for record in mine}
 
 
-def lose(tx: Tx, agent: int, fact: Lost | Returned, *, keep: frozenset[Attempt] = frozenset()) -> list[Attempt]:
-    """Gives up on what an agent holds, but for what it has in hand."""
+def lose(
+    tx: Tx,
+    agent: int,
+    fact: Lost | Returned,
+    *,
+    keep: frozenset[Attempt] = frozenset(),
+    only: Collection[Attempt] | None = None,
+) -> list[Attempt]:
+    """Gives up on what an agent holds, but for what it has in hand, or on `only` these."""
     mine = [r for r in tx.disk.records.values() if r.agent == agent and (r.id, r.attempt) not in keep]
+    mine = [r for r in mine if only is None or (r.id, r.attempt) in only]
     ledger = Ledger(tx)
     ledger.load(record.id for record in mine)
     for record in mine:

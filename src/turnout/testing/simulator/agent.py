@@ -50,6 +50,7 @@ class Agent(Keeper):
         self._ahead = self.world.rng.choice((0.0, 0.0, 2.0))
         self._routes = routes
         self._token = token
+        self._polls = int(self.world.clock.time() * 1e9)
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -62,7 +63,6 @@ class Agent(Keeper):
         self._must_greet, self._must_report = True, False
         self._retry_at, self._pause, self._poll_pause = 0.0, _RETRY_LEAST, _RETRY_LEAST
         self._heard = self._idle_since = now
-        self._polls = 0
         self._told = self._say()
         self._begin_with: Attempt | None = None
         self._adopt()
@@ -178,7 +178,8 @@ class Agent(Keeper):
 
     def _greet(self) -> None:
         facts = NodeFacts(self.machine.name, _CPUS, 0, [], str(self.machine.boot), self.life, "", "")
-        hello = Hello(PROTOCOL, "", facts, list(self._held))
+        self._polls += 1
+        hello = Hello(PROTOCOL, "", facts, list(self._held), self._polls)
         self._is_busy = True
         self.line.ask(
             partial(self._routes.hello, self._token, hello), timeout=_HELLO_TIMEOUT,

@@ -14,6 +14,7 @@ from turnout.engine.sessions import Session
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
 from turnout.engine.take import Taker
+from turnout.model.state import Reason
 from turnout.plugin.provider import Failure, Launch
 from turnout.schedule.machine import Cause, Lost, Returned
 from turnout.store.agents import Agent, AgentState
@@ -76,9 +77,7 @@ class ModelEngine:
 
         def answer(result: tuple[list[Grant], dict[Attempt, str | None]]) -> Welcome:
             grants, current = result
-            session = self._new_session(agent, grants, current)
-            for attempt in held:
-                session.unconfirmed.pop(attempt, None)
+            self._new_session(agent, grants, current).greet(hello)
             fenced = [attempt for attempt in hello.held if attempt not in current]
             return Welcome(agent.node, LEASE, IDLE, MAX_RUNS, fenced)
 
@@ -160,6 +159,8 @@ class ModelEngine:
         for agent_id in self._sessions.lost(now):
             if agent_id in self._known:
                 self._give_up(self._known[agent_id], "no sign of life")
+        for agent_id, attempts in self._sessions.dropped().items():
+            self._lose(agent_id, attempts)
         for target in self._targets.values():
             self._observe(target, now)
         self._start_needed(now)
@@ -226,6 +227,13 @@ class ModelEngine:
             return known
 
         return self._writer.write(work)
+
+    def _lose(self, agent: int, attempts: set[Attempt]) -> None:
+        """The agent named them and has them no more; nobody heard how they ended."""
+        self._hub.world.sometimes("attempt dropped without a word")
+        lost = Lost(reason=Reason.INFRA, message="its agent let go of it without a word")
+        self._writer.write(lambda tx: actions.lose(tx, agent, lost, only=attempts))
+        self._sessions.release(agent, attempts)
 
     def _give_up(self, agent: Agent, why: str) -> None:
         """The agent is lost: its runs go back to the queue or end."""
