@@ -70,6 +70,10 @@ LISTINGS = {
     "sort exit_code": "sort=exit_code",
     "sort metrics.loss": "sort=metrics.loss",
     "metrics.loss < 0.01": "filter=" + urllib.parse.quote("metrics.loss < 0.01"),
+    "created before 2023-11-20": "filter=" + urllib.parse.quote("created < 2023-11-20"),
+    "created on 2023-12-01": "filter=" + urllib.parse.quote("created > 2023-12-01, created < 2023-12-02"),
+    "ended before 2023-11-20": "filter=" + urllib.parse.quote("ended < 2023-11-20"),
+    "failed, created before 2023-11-20": "filter=" + urllib.parse.quote("state = failed and created < 2023-11-20"),
 }
 
 

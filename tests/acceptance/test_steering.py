@@ -128,14 +128,15 @@ class TestWhy:
         wait_until(lambda: user.json("show", first["runs"][0])["state"] == "running")
         assert "executes on" in user("why", first["runs"][0]).stdout
         told = user("why", second).stdout
-        assert "is queued" in told and "waits for a free slot" in told
+        assert "is queued" in told and "It is next on local: it waits for" in told and "free slot" in told
         user("cancel", "run", first["runs"][0], second)
 
     def test_it_says_when_no_node_could_ever_hold_it(self, user: Cli, history: dict[str, str]) -> None:
-        job = user.json("run", "-d", "--cpus", "100000", "true")
-        told = user("why", job["runs"][0]).stdout
-        user("cancel", "job", job["job"])
-        assert "100000" in told
+        jobs = [user.json("run", "-d", *need, "true") for need in (["--cpus", "100000"], ["--memory", "900T"])]
+        cpus, memory = (user("why", job["runs"][0]).stdout for job in jobs)
+        user("cancel", "all")
+        assert f"needs 100000 cpus, and the largest node of target local runs {os.cpu_count()} at once" in cpus
+        assert re.search(r"needs 900T of memory, and the largest node of target local has [\d.]+[GT]", memory)
 
 
 class TestList:

@@ -179,7 +179,7 @@ def test_a_launch_that_fails_is_tried_again_later_and_later(world: World, refusa
         if world.target.starts > before:
             tries.append(tenth / 10)
     assert tries == [0.0, 0.3, 0.8, 1.8, 3.8, 7.8]
-    assert world.target.trouble == "no licence"
+    assert world.target.trouble == "no agent could be started: no licence"
     assert world.fleet.is_idle() and world.lab.read(live_agents) == []
     world.yard.refusal = None
     world.tend(16)

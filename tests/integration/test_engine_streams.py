@@ -343,3 +343,13 @@ def test_a_parameter_comes_back_as_it_was(lab: Lab) -> None:
     agent.tell(spool(grant, framed({"p": {f"x{index}": value for index, value in enumerate(values)}})))
     found = lab.show("run1")["params"]
     assert [repr(found[f"x{index}"]) for index in range(len(values))] == [repr(value) for value in values]
+
+
+def test_a_run_that_records_too_much_goes_on_and_is_told_once(lab: Lab) -> None:
+    agent, grant = lab.started()
+    many = [{"p": {f"p{part}.{number}": number for number in range(400)}} for part in range(5)]
+    receipt = agent.tell(spool(grant, framed(*many, {"g": {"note": "x" * 200_000}}, {"g": {"stage": "final"}})))
+    assert list(receipt.acks.values()) != [0] and not receipt.fenced and not receipt.refused
+    (run,) = lab.read(lambda connection: reads.show_runs(connection, [grant.run]))
+    assert len(run["params"]) == 1000 and run["tags"] == {"stage": "final"}
+    assert lab.events(grant.name).count("refused") == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -190,8 +191,23 @@ def test_the_database_finds_what_the_language_means(lab: Lab, given_rows: list[R
     shown = views(lab)
     now = datetime.now(UTC)
     for expression in filters:
-        expected = sorted((run for run, view in shown.items() if matches(expression, view, now=now)), reverse=True)
-        assert find(lab, expression) == expected, expression
+        expected = [run for run in newest_first(shown) if matches(expression, shown[run], now=now)]
+        found = find(lab, expression)
+        assert sorted(found) == sorted(expected), expression
+        if is_by_creation(expression):
+            assert found == expected, expression
+
+
+def newest_first(shown: dict[int, dict[str, Any]]) -> list[int]:
+    return sorted(shown, key=lambda run: (shown[run]["created"], run), reverse=True)
+
+
+def is_by_creation(expression: Expression) -> bool:
+    """Unless it bounds nothing but when runs started, or when they ended."""
+    parts = expression.items if isinstance(expression, And) else (expression,)
+    return not all(
+        isinstance(part, Compare) and part.column in ("started", "ended") and part.op in ORDER for part in parts
+    )
 
 
 def test_whole_and_broken_numbers_in_one_list(lab: Lab) -> None:
@@ -224,7 +240,10 @@ def sort_key(view: dict[str, Any], column: str) -> tuple[Any, ...] | None:
 def in_order(shown: dict[int, dict[str, Any]], order: Sort) -> list[int]:
     keys = {run: sort_key(view, order.column) for run, view in shown.items()}
     having = [run for run in keys if keys[run] is not None]
-    lacking = sorted((run for run in keys if keys[run] is None), reverse=True)
+    is_plain = "." not in order.column and order.column not in ("name", "created", "started", "ended")
+    ties = {run: (shown[run]["created"], run) if is_plain else (run,) for run in shown}
+    latest = newest_first(shown) if is_plain or "." in order.column else sorted(shown, reverse=True)
+    lacking = [run for run in latest if keys[run] is None]
     groups: dict[object, list[int]] = {}
     for run in having:
         key = keys[run]
@@ -232,7 +251,7 @@ def in_order(shown: dict[int, dict[str, Any]], order: Sort) -> list[int]:
         groups.setdefault(key[0] if order.column.startswith("params.") else None, []).append(run)
     ordered: list[int] = []
     for group in sorted(groups, key=repr):
-        ordered += sorted(groups[group], key=lambda run: (keys[run], run), reverse=order.descending)
+        ordered += sorted(groups[group], key=lambda run: (keys[run], ties[run]), reverse=order.descending)
     return ordered + lacking
 
 
@@ -329,11 +348,32 @@ FILTERS = [
     "experiment = vision", "workspace = team", "target = local", "node = n1", "label = best", "exit_code = 3",
     "params.lr = 0.1", "params.lr < 0.1", "params.net = resnet", "params.net in (a, b)", "params.lr exists",
     "tags.stage = final", "tags.stage exists", "metrics.loss < 0.3", "metrics.loss exists",
+    "created > 2024-05-01", "created < 2024-05-01", "started > 2h", "started < 2h", "ended < 1d", "ended > 1d",
+    "created > 2024-05-01 and created < 2024-06-01", "state = failed and created < 1d",
+    "experiment = e and created > 1d",
 ]  # fmt: skip
 SORTS = [
     "name", "job", "state", "experiment", "workspace", "target", "node", "label", "exit_code", "created", "started",
     "ended",
 ]  # fmt: skip
+
+
+TIME_RANGES = [text for text in FILTERS if re.search("created|started|ended", text)]
+
+
+@pytest.mark.parametrize("text", TIME_RANGES)
+def test_a_range_of_times_is_read_in_order_and_never_sorted(plans: Callable[..., list[str]], text: str) -> None:
+    assert not any("TEMP B-TREE" in line for line in plans(parse(text), None))
+
+
+def test_what_is_filtered_by_when_it_ended_comes_in_that_order(lab: Lab) -> None:
+    lab.submit(("a",), ("b",))
+    agent = lab.agent()
+    first, second = agent.take()
+    for grant in (second, first):
+        agent.run(grant)
+    assert find(lab, parse("ended > 2024-05-01")) == [first.run, second.run]
+    assert find(lab, parse("created > 2024-05-01")) == [second.run, first.run]
 
 
 @pytest.mark.parametrize("text", FILTERS)

@@ -53,7 +53,7 @@ def everything_below(root: Path) -> list[str]:
 
 
 def is_of_the_run(path: str) -> bool:
-    """What a run makes itself has the modes that its submitter's umask gives it, in a directory closed to all others."""
+    """What a run makes itself has the modes of its submitter's umask, in a directory closed to all others."""
     return "/work/output/" in path or path.endswith("/work/beside")
 
 

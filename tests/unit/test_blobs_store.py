@@ -16,6 +16,7 @@ import pytest
 from turnout import errors
 from turnout.blobs import Blobs, BlobStore
 from turnout.blobs import store as module
+from turnout.blobs.index import Index, Place
 from turnout.blobs.packs import PACK_BYTES
 from turnout.wire.manifest import digest_of
 
@@ -203,6 +204,35 @@ def test_check_finds_every_damaged_blob(tmp_path: Path) -> None:
     os.truncate(tmp_path / "files" / bad_large, 10)
     assert sorted(store.check()) == sorted([digest_of(b"content 7"), bad_large])
     assert store.missing(good) == [digest_of(b"content 7")]
+
+
+def test_a_sample_finds_what_it_reads_and_no_more(tmp_path: Path) -> None:
+    store = BlobStore(tmp_path)
+    put(store, *(b"content %d" % number for number in range(20)), LARGE)
+    store.close()
+    content = bytearray(pack_files(tmp_path)[0].read_bytes())
+    content[content.index(b"content 7")] ^= 1
+    pack_files(tmp_path)[0].write_bytes(content)
+    assert store.sample(0.0).read < 21
+    found = store.sample(30.0)
+    assert (found.read, found.damaged) == (21, [digest_of(b"content 7")])
+    assert store.sample(30.0).damaged == [], "it counts as missing from then on"
+
+
+def test_a_sample_of_many_takes_some_of_all_kinds_and_others_each_time(tmp_path: Path) -> None:
+    index = Index()
+    digests = [bytes.fromhex(digest_of(b"%d" % number)) for number in range(2000)]
+    index.update({digest: Place(1, 0, 0) for digest in digests[:1500]})
+    index.save(str(tmp_path / "index"), {1: 1})
+    index.update({digest: Place(2, 0, 0) for digest in digests[1400:]})  # a hundred have moved
+    for digest in digests[:200]:
+        index.drop(digest)
+    samples = [index.some(100) for _ in range(30)]
+    assert all(0 < len(sample) <= 101 for sample in samples)
+    assert all(None not in map(index.find, sample) for sample in samples)
+    assert all(any(digest in index.fresh for digest in sample) for sample in samples)
+    assert len({digest for sample in samples for digest in sample}) > 500
+    assert Index().some(10) == []
 
 
 @pytest.fixture

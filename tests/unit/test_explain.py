@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from turnout.model.spec import Resources
 from turnout.model.state import Reason, RunState
-from turnout.schedule.explain import Situation, explain
+from turnout.schedule.explain import Node, Place, Situation, explain
 
 NOTHING = Resources()
-PLACE: dict[str, Any] = {"agents": 1, "max_runs": 2, "free": 0.0}
+GB = 1 << 30
+NODE = Node(name="n1", max_runs=2, memory=24 * GB, gpus=0, free_memory=24 * GB)
 
 
 def run(state: str, **more: Any) -> dict[str, Any]:
@@ -32,10 +35,12 @@ def why(
     attempts: list[dict[str, Any]] | None = None,
     ahead: int | None = None,
     need: Resources = NOTHING,
-    place: dict[str, Any] = PLACE,
+    concurrent: int | None = None,
+    nodes: Sequence[Node] = (NODE,),
     trouble: str = "",
 ) -> str:
-    return "\n".join(explain(Situation(run=shown, attempts=attempts or [], ahead=ahead, need=need), place, trouble))
+    situation = Situation(run=shown, attempts=attempts or [], ahead=ahead, need=need, concurrent=concurrent)
+    return "\n".join(explain(situation, Place(nodes=nodes, trouble=trouble)))
 
 
 # --- it waits ---------------------------------------------------------------------------------------------------------
@@ -50,37 +55,79 @@ def test_others_wait_before_it() -> None:
 
 def test_it_is_next_and_no_slot_is_free() -> None:
     assert why(QUEUED, ahead=0) == "It is next on local: it waits for a free slot (0 of 2 free)."
-    assert "1.5 of 2" in why(QUEUED, ahead=0, place={**PLACE, "free": 1.5})
+    half = replace(NODE, free_slots=0.5)
+    assert why(QUEUED, ahead=0, need=Resources(cpus=2), nodes=[half]).endswith("2 free slots (0.5 of 2 free).")
+
+
+def test_it_is_next_and_others_have_the_memory_or_the_gpus() -> None:
+    node = Node(name="n1", max_runs=8, memory=24 * GB, gpus=2, free_slots=6, free_memory=3 * GB, free_gpus=1)
+    text = why(QUEUED, ahead=0, need=Resources(memory=8 * GB), nodes=[node])
+    assert text == "It is next on local: it waits for 8G of memory (3G of 24G not promised to others)."
+    text = why(QUEUED, ahead=0, need=Resources(memory=8 * GB, gpus=2), nodes=[node])
+    assert "8G of memory" in text and "and 2 GPUs (1 of 2 free)." in text
+
+
+def test_it_is_next_and_its_job_has_enough_there() -> None:
+    node = replace(NODE, free_slots=1.0, siblings=1)
+    assert "another run of its job, of which at most 1" in why(QUEUED, ahead=0, concurrent=1, nodes=[node])
+
+
+def test_it_is_next_and_there_is_room() -> None:
+    assert why(QUEUED, ahead=0, nodes=[replace(NODE, free_slots=1)]) == "It is next on local, and is being given to n1."
+
+
+def test_of_several_nodes_the_one_that_lacks_least_is_told_of() -> None:
+    empty = Node(name="n2", max_runs=2, memory=4 * GB, gpus=0, free_slots=2, free_memory=GB)
+    text = why(QUEUED, ahead=0, need=Resources(memory=2 * GB), nodes=[replace(NODE, free_memory=0), empty])
+    assert text.endswith("it waits for 2G of memory (1G of 4G not promised to others) on n2.")
 
 
 def test_nobody_is_there_yet() -> None:
-    assert why(QUEUED, ahead=0, place={**PLACE, "agents": 0}) == "An agent is being started on local."
+    assert why(QUEUED, ahead=0, nodes=[]) == "An agent is being started on local."
+    assert why(QUEUED, ahead=0, nodes=[replace(NODE, is_up=False)]) == "An agent is being started on local."
 
 
 def test_nobody_can_be_started_there() -> None:
-    text = why(QUEUED, ahead=0, place={**PLACE, "agents": 0}, trouble="no python3 found")
-    assert text == "No agent could be started on local: no python3 found. It is tried again by itself."
+    text = why(QUEUED, ahead=0, nodes=[], trouble="no python3 found")
+    assert text == "local is in trouble: no python3 found. It is tried again by itself."
+
+
+def test_the_node_it_waits_for_fell_silent() -> None:
+    text = why(QUEUED, ahead=0, nodes=[replace(NODE, is_silent=True, free_slots=2)])
+    assert text == "n1 of local fell silent, and gets nothing before it is heard again."
 
 
 def test_there_is_no_such_target() -> None:
-    assert "no target 'local'" in why(QUEUED, ahead=0, place={})
+    (line,) = explain(Situation(run=QUEUED, attempts=[], ahead=0), None)
+    assert "no target 'local'" in line
 
 
 @pytest.mark.parametrize(
     ("need", "said"),
     [
-        (Resources(cpus=8), "8 cpus where a node runs 2 at once"),
-        (Resources(memory=9), "9 bytes of memory where a node has 5"),
-        (Resources(gpus=1), "1 gpus where a node has 0"),
+        (Resources(cpus=8), "8 cpus, and the largest node of target local runs 2 at once"),
+        (Resources(memory=64 * GB), "64G of memory, and the largest node of target local has 24G"),
+        (Resources(gpus=1), "1 GPU, and the largest node of target local has none"),
+        (Resources(memory=64 * GB, gpus=2), "64G of memory, and the largest node of target local has 24G; 2 GPUs"),
     ],
 )
-def test_it_asks_for_more_than_there_is(need: Resources, said: str) -> None:
-    text = why(QUEUED, ahead=5, need=need, place={**PLACE, "memory": 5, "gpus": 0})
+@pytest.mark.parametrize("is_up", [True, False])
+def test_it_asks_for_more_than_there_is(need: Resources, said: str, is_up: bool) -> None:
+    text = why(QUEUED, ahead=5, need=need, nodes=[replace(NODE, is_up=is_up)])
     assert said in text and "never" in text and "Cancel it" in text
 
 
+def test_what_two_nodes_have_together_is_not_what_one_has() -> None:
+    much, fast = replace(NODE, name="n2", memory=99 * GB), replace(NODE, name="n3", gpus=4)
+    text = why(QUEUED, ahead=0, need=Resources(memory=64 * GB, gpus=1), nodes=[NODE, much, fast])
+    assert "never" in text and "any one node" in text
+    assert "never" not in why(QUEUED, ahead=0, need=Resources(memory=64 * GB), nodes=[NODE, much, fast])
+
+
 def test_what_is_not_known_of_a_node_is_not_held_against_a_run() -> None:
-    assert "never" not in why(QUEUED, ahead=0, need=Resources(cpus=2, memory=1 << 60, gpus=99))
+    unknown = Node(name="n1", max_runs=2)
+    assert "never" not in why(QUEUED, ahead=0, need=Resources(cpus=2, memory=1 << 60, gpus=99), nodes=[unknown])
+    assert "never" not in why(QUEUED, ahead=0, need=Resources(memory=1 << 60), nodes=[NODE, unknown])
 
 
 def test_it_waits_again_after_earlier_attempts() -> None:
@@ -107,9 +154,8 @@ def test_it_is_on_a_node(state: str, does: str) -> None:
 
 
 def test_its_node_fell_silent() -> None:
-    text = why(run("running"), place={**PLACE, "silent": ["n1"]})
-    assert "That node has fallen silent" in text
-    assert "silent" not in why(run("running"), place={**PLACE, "silent": ["n2"]})
+    assert "That node has fallen silent" in why(run("running"), nodes=[replace(NODE, is_silent=True)])
+    assert "silent" not in why(run("running"), nodes=[NODE, replace(NODE, name="n2", is_silent=True)])
 
 
 def test_it_is_held() -> None:

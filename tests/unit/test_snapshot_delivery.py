@@ -213,6 +213,20 @@ def test_a_broken_line_may_be_tried_again(root: Path, sink: Sink, tmp_path: Path
     assert len(delivered(snapshot, sink, tmp_path / "out")) == 5
 
 
+def test_a_sink_may_read_a_large_file_from_its_beginning_again(
+    root: Path, sink: Sink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does whose line broke in the middle."""
+    put_stream = sink.put_stream
+
+    def broken_once(digest: str, chunks: Iterable[bytes]) -> None:
+        next(iter(chunks))
+        put_stream(digest, chunks)
+
+    monkeypatch.setattr(sink, "put_stream", broken_once)
+    assert delivered(taken(root), sink, tmp_path / "copy")["big.bin"] == BIG
+
+
 def test_the_manifest_comes_last(root: Path, sink: Sink) -> None:
     """Who finds a manifest in the store finds its files, too."""
     snapshot = deliver(taken(root), sink)

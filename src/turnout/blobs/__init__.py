@@ -2,7 +2,7 @@
 
 `Blobs` is what a store of them must do; `BlobStore` is the one in a local directory."""
 
-from turnout.blobs.base import Blobs, Usage
+from turnout.blobs.base import Blobs, Sample, Usage
 from turnout.blobs.store import BlobStore
 
-__all__ = ["BlobStore", "Blobs", "Usage"]
+__all__ = ["BlobStore", "Blobs", "Sample", "Usage"]

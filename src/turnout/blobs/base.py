@@ -15,6 +15,14 @@ class Usage:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """How many blobs were read, and which of them are damaged and count as missing by now."""
+
+    read: int
+    damaged: list[str]
+
+
 class Blobs(Protocol):
     """Content by sha256 (64 hex digits). Putting is idempotent; what was put is never changed; any thread may call.
 
@@ -57,3 +65,6 @@ class Blobs(Protocol):
 
     def check(self) -> list[str]:
         """Read everything; the digests of the blobs that are damaged, which then count as missing."""
+
+    def sample(self, seconds: float) -> Sample:
+        """Read some, others each time, for about so long, however many there are."""

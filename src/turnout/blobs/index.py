@@ -6,8 +6,10 @@ only when its checksum holds. Digests spread evenly; a fan-out by their first tw
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
 import struct
 import sys
 import zlib
@@ -78,6 +80,17 @@ class Index:
             digest = self._digests[at * 32 : at * 32 + 32]
             if digest not in self._gone:
                 yield digest, Place(*place)
+
+    def some(self, count: int) -> list[bytes]:
+        """About `count`, taken from somewhere in the table and from what is new, in proportion."""
+        fresh = min(len(self.fresh), 1 + count * len(self.fresh) // (len(self) or 1))
+        start = random.randint(0, len(self.fresh) - fresh)
+        found = list(itertools.islice(self.fresh, start, start + fresh))
+        if self._count:
+            first = random.randrange(self._count)
+            places = [(first + step) % self._count for step in range(min(count - fresh, self._count))]
+            found += [self._digests[at * 32 : at * 32 + 32] for at in places]
+        return [digest for digest in found if digest in self.fresh or digest not in self._gone]
 
     def save(self, path: str, packs: dict[int, int]) -> None:
         """Write all of it, as true for the first `packs[number]` bytes of each pack; then the dict is empty."""

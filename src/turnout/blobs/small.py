@@ -51,6 +51,11 @@ class SmallBlobs:
         with self._looking:
             return [digest for digest, _ in sorted(self._index.items(), key=lambda item: item[1])]
 
+    def some(self, count: int) -> list[bytes]:
+        """At most about `count` of them, others each time; cheap also when there are millions."""
+        with self._looking:
+            return self._index.some(count)
+
     def in_disk_order(self, digests: Iterable[bytes]) -> list[bytes]:
         """Those of `digests` that are here, cheapest to read in this order."""
         with self._looking:

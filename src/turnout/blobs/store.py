@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Set
@@ -15,13 +16,15 @@ from typing import BinaryIO
 
 from turnout import errors
 from turnout.blobs import faults
-from turnout.blobs.base import Usage
+from turnout.blobs.base import Sample, Usage
 from turnout.blobs.large import LargeBlobs
 from turnout.blobs.marks import Marks
 from turnout.blobs.packs import LARGEST
 from turnout.blobs.small import SmallBlobs
 
 _BATCH = 8 << 20  # bytes of small blobs gathered for one write and one fsync
+_SAMPLED = 5000  # small blobs, and as many large ones, chosen to be looked at
+_SAMPLED_SIZE = 64 << 20
 
 
 class BlobStore:
@@ -55,11 +58,10 @@ class BlobStore:
             absent = self._small.absent(wanted.values())
             return [digest for digest, raw in wanted.items() if raw in absent and digest not in self._large.sizes]
 
-    def put_many(self, blobs: Iterable[tuple[str, bytes]], *, verified: bool = False) -> None:
-        """As `Blobs.put_many`; `verified` says that each content was checked already (as `wire.pack.read` does)."""
+    def put_many(self, blobs: Iterable[tuple[str, bytes]]) -> None:
         with _Writer(self._put_small) as writer:
             for digest, content in blobs:
-                raw = faults.raw(digest) if verified else hashlib.sha256(content).digest()
+                raw = hashlib.sha256(content).digest()
                 if raw.hex() != digest:
                     raise faults.mismatch(digest)
                 if len(content) > LARGEST:
@@ -113,8 +115,9 @@ class BlobStore:
         """As `Blobs.gc`; `now` replaces the wall clock."""
         now = time.time() if now is None else now
         before = self.usage().bytes
+        found = [digest for digest in self._all() if digest not in keep]
         with self._wanting, faults.writing():
-            unwanted = {digest: self._marks.since.get(digest, now) for digest in self._all() if digest not in keep}
+            unwanted = {digest: self._marks.since.get(digest, now) for digest in found}
             ripe = {digest for digest, since in unwanted.items() if now - since >= older_than}
             self._small.drop(map(bytes.fromhex, ripe))
             self._large.remove(digest for digest in ripe if digest in self._large.sizes)
@@ -126,6 +129,21 @@ class BlobStore:
     def check(self) -> list[str]:
         self._large.forget()
         return [digest for digest in self._all() if not self._is_sound(digest)]
+
+    def sample(self, seconds: float) -> Sample:
+        """As `Blobs.sample`. Files over 64 MB, and those that did not change since they were last read, stay unread."""
+        deadline = time.monotonic() + seconds
+        sizes = self._large.sizes.copy()
+        large = [digest for digest, size in sizes.items() if size <= _SAMPLED_SIZE]
+        chosen = [raw.hex() for raw in self._small.some(_SAMPLED)] + random.sample(large, min(_SAMPLED, len(large)))
+        random.shuffle(chosen)
+        damaged: list[str] = []
+        for read, digest in enumerate(chosen):
+            if time.monotonic() > deadline:
+                return Sample(read=read, damaged=damaged)
+            if not self._is_sound(digest):
+                damaged.append(digest)
+        return Sample(read=len(chosen), damaged=damaged)
 
     def _all(self) -> list[str]:
         return [*(raw.hex() for raw in self._small.digests()), *self._large.sizes.copy()]

@@ -304,12 +304,13 @@ def plot(metrics: tuple[str, ...], runs: tuple[str, ...], filters: tuple[str, ..
 
 
 @app.command()
+@click.option("--deep", is_flag=True, help="Read every kept file; without it, some of them, others each time.")
 @_json
-def doctor(json: bool) -> int:
+def doctor(deep: bool, json: bool) -> int:
     """Look for what could be wrong, and say what to do about it."""
     from turnout.cli import checkup
 
-    return checkup.doctor(json)
+    return checkup.doctor(deep, json)
 
 
 @app.group(cls=_Commands)

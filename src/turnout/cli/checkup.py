@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from turnout.cli import render
 from turnout.client import Client
@@ -17,6 +18,7 @@ from turnout.errors import TurnoutError
 from turnout.home import Home, file_system
 
 _LEAST_FREE = 1 << 30
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +30,10 @@ class Found:
     hint: str = ""
 
 
-def doctor(json: bool) -> int:
+def doctor(deep: bool, json: bool) -> int:
     """Exit code 1 when there is a problem."""
     home = Home.from_env()
-    found = [*_python(), *_state_directory(home), *_hub(), *_programs()]
+    found = [*_python(), *_state_directory(home), *_hub(deep, sys.maxsize if json else _MOST_NAMED), *_programs()]
     if json:
         render.print_json([{"level": each.level, "what": each.what, "hint": each.hint} for each in found])
     else:
@@ -80,11 +82,12 @@ def _modes(home: Home) -> Iterator[Found]:
             yield Found("problem", f"others may use {path}", f"run: chmod {wanted:o} {path}")
 
 
-def _hub() -> Iterator[Found]:
+def _hub(deep: bool, most: int) -> Iterator[Found]:
     try:
         client = Client()
         told = client.hub()
         targets = client.targets()
+        kept = client.check_blobs(deep=deep)
     except TurnoutError as error:
         yield Found("problem", f"no hub: {error.message}", error.hint)
         return
@@ -92,6 +95,42 @@ def _hub() -> Iterator[Found]:
     for name, target in sorted(targets.items()):
         agents = f"{target['agents']} agents" if target["agents"] else "an agent is started when a run needs one"
         yield Found("ok", f"target {name}: {target['max_runs']} runs at once, {agents}")
+        if target["trouble"]:
+            yield Found("problem", f"target {name}: {target['trouble']}", "it is tried again by itself")
+    yield from _kept_files(kept, most)
+
+
+def _kept_files(kept: dict[str, Any], most: int) -> Iterator[Found]:
+    """Whether what was frozen and what runs left is still as it was. A damaged blob counts as missing from then on."""
+    damaged, hurt = kept["damaged"], kept["hurt"]
+    yield Found(
+        "ok" if not damaged else "problem",
+        f"{kept['blobs']} blobs of kept files, {kept['read']} of them read: {len(damaged)} damaged",
+        "" if kept["deep"] or kept["read"] >= kept["blobs"] else "`turnout doctor --deep` reads them all",
+    )
+    for digest in damaged[:most]:
+        yield Found(
+            "problem", f"blob {digest} is damaged on disk", "check the disk; the files that were in it are below"
+        )
+    for each in hurt[:most]:
+        yield _hurt(each)
+    left = len(damaged[most:]) + len(hurt[most:])
+    if left:
+        yield Found("problem", f"… and {left} more like these", "`turnout doctor --json` lists them all")
+    if not hurt:
+        which = "all" if kept["deep"] else "the newest"
+        yield Found("ok", f"{kept['snapshots']} snapshots ({which}) have all their files")
+
+
+def _hurt(hurt: dict[str, Any]) -> Found:
+    files = ", ".join(map(render.harmless, hurt["files"][:3]))
+    more = f" and {hurt['count'] - 3} more" if hurt["count"] > 3 else ""
+    what = f"{files}{more}" if files else "the list of files"
+    if hurt["kind"] == "before":
+        hint = "submit again from the directory that has these files as they were: that brings them back"
+        return Found("problem", f"{hurt['owner']} lacks {what} of what it was given", hint)
+    hint = "run it again, or bring back the directory `blobs` from a backup"
+    return Found("problem", f"{hurt['owner']} lacks {what} of what it left behind", hint)
 
 
 def _programs() -> Iterator[Found]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.client import Client
-from turnout.client.connect import check_address, start_hub
+from turnout.client.connect import check_address, connect
 from turnout.errors import Conflict, HubUnreachable
 from turnout.home import Home, HubRecord
 
@@ -44,12 +44,8 @@ def extract(name: str, directory: Path, json: bool) -> None:
 def hub_start(listen: str | None, json: bool) -> None:
     if listen is not None:
         check_address(listen)
-    home = Home.from_env()
-    try:
-        told = Client(start=False).hub()
-    except HubUnreachable:
-        start_hub(home, listen=listen)
-        told = Client().hub()
+    connect(Home.from_env(), listen=listen).close()
+    told = Client().hub()
     if listen and not told["tcp"]:
         raise Conflict("the hub runs already, and listens on no port", hint="`turnout hub stop`, then start it again")
     if json:

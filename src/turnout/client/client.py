@@ -67,7 +67,7 @@ class Client:
         return list(self._json("POST", "/api/blobs/missing", _encode(list(digests))))
 
     def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
-        """Keeps one blob of any size."""
+        """Keeps one blob of any size; `chunks` that can be read again are sent again when the hub goes away."""
         headers = {"Content-Type": "application/octet-stream"}
         self._request("PUT", f"/api/blobs/{digest}", chunks, headers=headers, timeout=3600.0).read()
 
@@ -199,6 +199,10 @@ class Client:
     def targets(self) -> dict[str, View]:
         return self._view("GET", "/api/targets")
 
+    def check_blobs(self, *, deep: bool = False) -> View:
+        """Whether the kept files are whole: all of them are read if `deep`, else some, in about two seconds."""
+        return self._view("GET", f"/api/blobs/check?deep={str(deep).lower()}", timeout=86400.0 if deep else 60.0)
+
     def stop_hub(self) -> View:
         answer = self._view("POST", "/api/hub/stop")
         self.close()
@@ -220,9 +224,12 @@ class Client:
     def _request(
         self, method: str, path: str, body: Body = None, *, headers: dict[str, str] | None = None, timeout: float = 60.0
     ) -> Answer:
-        """Every request may be repeated (submits carry a key): one that found the hub gone finds or starts it again."""
+        """Every request may be repeated (submits carry a key): one that found the hub gone finds or starts it again.
+
+        Not so a body that can be read only once.
+        """
         headers = {"Content-Type": "application/json", **(headers or {})}
-        for last in (False, False, True):
+        for last in (True,) if isinstance(body, Iterator) else (False, False, True):
             if self._connection is None:
                 self._connection = connect(self._home, start=self._start)
             try:

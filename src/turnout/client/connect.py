@@ -11,33 +11,39 @@ import sys
 import time
 from pathlib import Path
 
+from turnout.client.upgrading import About, is_ours, make_room
 from turnout.errors import Denied, HubUnreachable, InvalidInput, Unavailable, from_dict
 from turnout.home import Home, HubRecord, is_private
 from turnout.wire.http import Connection, Unreachable
 
 _START_SECONDS = 30.0
+_AGAIN_SECONDS = 3.0
 _ANSWER_SECONDS = 10.0
 
 
-def connect(home: Home, *, start: bool = True) -> Connection:
-    """A connection to the hub; it is started in the background when none runs and `start` says so.
+def connect(home: Home, *, start: bool = True, listen: str | None = None) -> Connection:
+    """A connection to the hub. With `start` it is of this version: one is started (to `listen` there as well) when
+    none runs, and in the place of an older one. Without it, it is the one that runs.
 
-    Raises HubUnreachable when there is none, or the error the hub gave for not starting.
+    Raises HubUnreachable when there is none, Conflict when it is newer, or the error the hub gave for not starting.
     """
-    found = _try(home)
-    if found is not None:
-        return found
-    if not start:
-        raise HubUnreachable(
-            "no hub is running", hint="`turnout hub start` starts one; most commands do so by themselves"
-        )
-    start_hub(home)
     deadline = time.monotonic() + _START_SECONDS
+    next_start = 0.0
     while time.monotonic() < deadline:
         found = _try(home)
         if found is not None:
-            return found
-        time.sleep(0.02)
+            hub, about = found
+            if not start or is_ours(about):
+                return hub
+            listen = make_room(home, hub, about) or listen
+        elif not start:
+            hint = "`turnout hub start` starts one; most commands do so by themselves"
+            raise HubUnreachable("no hub is running", hint=hint)
+        if time.monotonic() < next_start:
+            time.sleep(0.02)
+        else:  # again, if the one that was in its way was about to end
+            start_hub(home, listen=listen)
+            next_start = time.monotonic() + _AGAIN_SECONDS
     raise HubUnreachable("the hub was started but does not answer", hint="see `turnout hub logs`")
 
 
@@ -98,8 +104,11 @@ def _read_answer(read: int) -> dict[str, object]:
     return dict(json.loads(text)) if text else {}
 
 
-def _try(home: Home) -> Connection | None:
-    """The running hub, if it answers. Its token is shown only to a socket that can be nobody else's."""
+def _try(home: Home) -> tuple[Connection, About] | None:
+    """The running hub, if it answers, and what it tells of itself.
+
+    Our token is shown only to a socket that can be nobody else's. Denied when the hub does not take it.
+    """
     record = HubRecord.load(home)
     path = Path(record.socket) if record is not None else home.socket_dir / "hub.sock"
     if not os.path.lexists(path):
@@ -115,15 +124,18 @@ def _try(home: Home) -> Connection | None:
         return None
     connection = Connection(str(path), token)
     try:
-        answer = connection.request("GET", "/health", timeout=_ANSWER_SECONDS)
-        answer.read()
+        answer = connection.request("GET", "/api/version", timeout=_ANSWER_SECONDS)
+        about = answer.json()
     except Unreachable as error:
         if isinstance(error.__cause__, TimeoutError):
             who = f"pid {record.pid}" if record is not None else str(path)
             hint = "if it hangs, kill it: runs go on, and the next command starts a new one"
             raise HubUnreachable(f"the hub ({who}) does not answer", hint=hint) from error
         return None
-    return connection if answer.status == 200 else None
+    told: About = about if isinstance(about, dict) else {}
+    if answer.status not in (200, 404):  # 404: it is so old that it does not know the question
+        raise from_dict(told)
+    return connection, told
 
 
 def _check_host(home: Home) -> None:

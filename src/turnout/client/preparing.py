@@ -15,6 +15,7 @@ from turnout.client import ask
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home
 from turnout.model.ids import check_env_key, check_label, check_tag_key
+from turnout.model.limits import check_amount
 from turnout.model.spec import JobSpec, Resources, Retry
 from turnout.snapshot import Limits, Sink, Snapshot, capture, deliver
 
@@ -96,6 +97,7 @@ def _specify(wish: Wish, general: configuration.General, cwd: Path) -> JobSpec:
         check_tag_key(key)
         if value.encode(errors="ignore").decode() != value:
             raise InvalidInput(f"the value of tag {key!r} is not text", hint="give it in UTF-8")
+    check_amount(wish.tags, "the tags")
     for key in wish.env:
         check_env_key(key)
     what = ask.understand(list(wish.command), wish.multi, cwd)

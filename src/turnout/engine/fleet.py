@@ -227,7 +227,7 @@ class Fleet:
         answer = _start(target, agent.launch_token, agent.node, order)
         if isinstance(answer, Failure):
             _log.warning("no agent on %s: %s", target.name, answer)
-            target.tried(now, answer.message)
+            target.tried(now, f"no agent could be started: {answer.message}")
             if not self._holds(agent):
                 self._forget(agent)
             return

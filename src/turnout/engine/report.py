@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from turnout.engine.caps import Caps
 from turnout.model.event import EventName
 from turnout.schedule import machine
 from turnout.schedule.machine import Cause, Ended, NodeFact, Refusal, RunRecord
@@ -61,6 +62,7 @@ class _Work:
         keys += [(fact.run, fact.attempt, _OUTPUT) for fact in telling.facts if fact.kind == "captured"]
         self._marks = Marks(tx, keys)
         self._after: dict[int, str] = {}
+        self._caps = Caps(tx, self._ledger)
 
     def apply(self, fact: Fact) -> None:
         attempt = (fact.run, fact.attempt)
@@ -136,13 +138,17 @@ class _Work:
         if "m" in record:
             metrics.collect(points, chunk.run, record)
         elif isinstance(record.get("p"), dict):
-            params = {name: value for name, value in record["p"].items() if _is_shallow(value)}
-            set_params(self._tx, chunk.run, params)
-            self._ledger.note(chunk.run, EventName.HPARAMS, params)
+            shallow = {name: value for name, value in record["p"].items() if _is_shallow(value)}
+            params = self._caps.admit(chunk.run, "params", shallow)
+            if params:
+                set_params(self._tx, chunk.run, params)
+                self._caps.note(chunk.run, EventName.HPARAMS, params)
         elif isinstance(record.get("g"), dict):
-            tags = {name: str(value) for name, value in record["g"].items()}
-            set_tags(self._tx, chunk.run, tags)
-            self._ledger.note(chunk.run, EventName.TAGS, dict(tags))
+            given = {name: str(value) for name, value in record["g"].items()}
+            tags = self._caps.admit(chunk.run, "tags", given)
+            if tags:
+                set_tags(self._tx, chunk.run, tags)
+                self._caps.note(chunk.run, EventName.TAGS, dict(tags))
 
 
 def _is_shallow(value: object, levels: int = 32) -> bool:

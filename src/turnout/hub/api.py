@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
@@ -14,20 +15,24 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from turnout import query
+from turnout._version import __version__
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.submit import Submission, submit
 from turnout.errors import InvalidInput, NotFound
 from turnout.hub.blobs import Blobs, receive_blob, receive_pack, send_pack
+from turnout.hub.checking import Checkup, check_blobs
 from turnout.hub.notifier import Notifier
+from turnout.hub.snapshots import Snapshots
 from turnout.model.spec import JobSpec
 from turnout.model.state import LIVE, TERMINAL
-from turnout.schedule.explain import Situation, explain
+from turnout.schedule.explain import Place, Situation, explain
 from turnout.spec.check import check
 from turnout.store import metrics, reads, search
 from turnout.store.jobs import load_jobs
 from turnout.store.queue import live_runs
 from turnout.store.store import Connection, Store
 from turnout.wire.manifest import is_digest
+from turnout.wire.messages import PROTOCOL
 
 T = TypeVar("T")
 _LONGEST_WAIT = 30.0
@@ -53,12 +58,13 @@ class HubState(BaseModel):
     describe: Callable[[], dict[str, Any]]
     stop: Callable[[], None]
     targets: Callable[[], dict[str, dict[str, Any]]]
-    trouble: Callable[[str], str]
+    place: Callable[[str, int], Place | None]
 
 
 def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blobs, hub: HubState) -> APIRouter:
     """All routes below ``/api``."""
     router = APIRouter(prefix="/api")
+    snapshots = Snapshots(blobs)
 
     async def reading(function: Callable[[Connection], T]) -> T:
         def work() -> T:
@@ -66,6 +72,11 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
                 return function(connection)
 
         return await run_in_threadpool(work)
+
+    @router.get("/version")
+    async def version() -> dict[str, Any]:
+        """What every client asks first, of a hub of any version: these fields stay as they are."""
+        return {"version": __version__, "protocol": PROTOCOL, "pid": os.getpid()}
 
     @router.get("/hub")
     async def hub_status() -> dict[str, Any]:
@@ -81,6 +92,10 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     @router.get("/targets")
     async def list_targets() -> dict[str, dict[str, Any]]:
         return hub.targets()
+
+    @router.get("/blobs/check")
+    async def check_kept(deep: bool = False) -> Checkup:
+        return await run_in_threadpool(check_blobs, store, blobs, deep=deep)
 
     @router.post("/blobs/missing")
     async def missing_blobs(digests: list[str]) -> list[str]:
@@ -111,9 +126,10 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         check(spec)
         if spec.target not in hub.targets():
             raise NotFound(f"no target {spec.target!r}", hint=f"known targets: {', '.join(sorted(hub.targets()))}")
-        absent = await run_in_threadpool(blobs.missing, [spec.before] if spec.before is not None else [])
+        absent = await run_in_threadpool(snapshots.absent, [spec.before] if spec.before is not None else [])
         if absent:
-            raise InvalidInput("the snapshot is not here yet", hint="upload its files first")
+            hint = "submit it again: what is missing is sent then"
+            raise InvalidInput("the snapshot, or a file of it, is not here", hint=hint)
         submission = Submission(spec=spec, principal="user", key=idempotency_key, body=await request.body())
         return await asyncio.wrap_future(store.submit(lambda tx: submit(tx, submission)))
 
@@ -211,21 +227,22 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
     @router.get("/runs/{name}/why")
     async def why(name: str) -> dict[str, Any]:
-        def work(connection: Connection) -> Situation:
+        def work(connection: Connection) -> tuple[Situation, int]:
             run = reads.find_run(connection, name)
             (view,) = reads.show_runs(connection, [run], children=True)
             ahead = search.waiting_ahead(connection, run)
             job = reads.find_job(connection, view["job"])
-            need = load_jobs(connection, {job})[job].spec.resources
-            return Situation(run=view, attempts=reads.run_attempts(connection, run), ahead=ahead, need=need)
+            spec = load_jobs(connection, {job})[job].spec
+            attempts = reads.run_attempts(connection, run)
+            need = spec.resources
+            return Situation(run=view, attempts=attempts, ahead=ahead, need=need, concurrent=spec.concurrent), job
 
-        situation = await reading(work)
-        target = situation.run["target"]
-        place = hub.targets().get(target, {})
+        situation, job = await reading(work)
+        place = await run_in_threadpool(hub.place, situation.run["target"], job)
         return {
             "run": situation.run["name"],
             "state": situation.run["state"],
-            "why": explain(situation, place, hub.trouble(target)),
+            "why": explain(situation, place),
         }
 
     @router.get("/runs/{name}/files")

@@ -20,16 +20,23 @@ _PIECE = 1 << 20
 
 
 def send_pack(blobs: Blobs, digests: list[str]) -> Iterator[bytes]:
-    """The pack of these blobs, in pieces. A missing or damaged one cuts the stream, which the reader notices."""
+    """The pack of these blobs, in their order, in pieces of about a megabyte. A missing or damaged one cuts the stream,
+    which the reader notices."""
     waiting: list[bytes] = []
     size = 0
     for digest in digests:
-        content = blobs.read(digest)
-        waiting += [pack.header(digest, len(content)), content]
-        size += len(content)
-        if size >= _PIECE:
-            yield b"".join(waiting)
-            waiting, size = [], 0
+        length = blobs.size(digest)
+        waiting.append(pack.header(digest, length))
+        if length <= _PIECE:
+            waiting.append(blobs.read(digest))
+            size += length
+            if size < _PIECE:
+                continue
+        yield b"".join(waiting)
+        waiting, size = [], 0
+        if length > _PIECE:
+            with blobs.open(digest) as file:
+                yield from pack.pieces(file, length, most=_PIECE)
     if waiting:
         yield b"".join(waiting)
 
@@ -60,14 +67,21 @@ async def _fill(spool: IO[bytes], stream: AsyncIterator[bytes]) -> None:
 def _store(blobs: Blobs, spool: IO[bytes]) -> int:
     count = 0
 
-    def counted() -> Iterator[tuple[str, bytes]]:
+    def small_ones() -> Iterator[tuple[str, bytes]]:
+        """Those to be kept many at a time. A large one that lies between them is kept in passing."""
         nonlocal count
-        for item in pack.read(spool, max_blob=MAX_BLOB):  # type: ignore[arg-type]
+        for digest, size in pack.headers(spool, max_blob=MAX_BLOB):  # type: ignore[arg-type]
+            content = pack.pieces(spool, size, most=_PIECE)  # type: ignore[arg-type]
+            if size > _PIECE:
+                blobs.put_stream(digest, content)
+                for _ in content:
+                    pass  # a blob that is here already was not read to its end
+            else:
+                yield digest, b"".join(content)
             count += 1
-            yield item
 
     try:
-        blobs.put_many(counted())
+        blobs.put_many(small_ones())
     except pack.BadPack as error:
         raise InvalidInput(f"the upload is damaged: {error}", hint="try again") from error
     return count

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import fcntl
+import hashlib
 import json
 import logging
 import logging.handlers
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -32,7 +34,9 @@ from turnout.home import Home, HubRecord
 from turnout.hub.api import HubState, make_router
 from turnout.hub.app import make_app, make_wire_app
 from turnout.hub.notifier import Notifier
+from turnout.hub.places import Places
 from turnout.hub.security import App, Gate
+from turnout.hub.sweeping import Sweeper
 from turnout.hub.tokens import AgentTokens, user_token
 from turnout.hub.wire import WireRoutes
 from turnout.registry import provider_class
@@ -45,6 +49,10 @@ _log = logging.getLogger("turnout.hub")
 _SOCKET_HOSTS = ("turnout",)
 #: How much longer than a lease a silent agent keeps its runs: time for its last messages, and for clocks to differ.
 _MARGIN = 0.5
+#: How long requests that are under way may take when the hub is told to stop.
+_DRAIN_SECONDS = 10
+#: Without a client for so long, there is time to clear up.
+_QUIET_SECONDS = 5.0
 
 
 class Hub:
@@ -61,12 +69,14 @@ class Hub:
         self._stop = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.notifier = Notifier()
+        elsewhere = os.environ.get("TURNOUT_DATABASE")
         self._store = Store(
-            os.environ.get("TURNOUT_DATABASE") or sqlite_url(home.database_dir() / "turnout.db"),
+            elsewhere or sqlite_url(home.database_dir() / "turnout.db"),
             backup_dir=home.root / "backups",
             on_commit=self._committed,
         )
         self._blobs = BlobStore(home.blobs, quota=self._settings.blobs.max_size)
+        self._sweeper = Sweeper(self._store, self._blobs, home.blobs, _name_of(elsewhere) if elsewhere else "home")
         self._tokens = AgentTokens(self._store)
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
         self._targets = self._make_targets()
@@ -79,10 +89,14 @@ class Hub:
             self._store, self._sessions, self._dispatch, self._targets, home.nodes, str(self._socket_paths[1]),
             socket.gethostname().split(".")[0] or "local", self._tokens.forget,
         )  # fmt: skip
-        self._engine = Loop(self._fleet, interval=min(1.0, self._settings.hub.lease / 4), on_round=self._stop_when_idle)
+        self._engine = Loop(self._fleet, interval=min(1.0, self._settings.hub.lease / 4), on_round=self._after_round)
 
     async def serve(self, ready: Any) -> None:
-        """Runs until told to stop; calls `ready` once it answers."""
+        """Runs until told to stop; calls `ready` once it answers.
+
+        Told to stop, it takes no new requests and gives out no more work; requests that are under way are answered,
+        those that wait for news at once.
+        """
         self._loop = asyncio.get_running_loop()
         self.notifier.attach(self._loop)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -99,14 +113,15 @@ class Hub:
         ready()
         await self._stop.wait()
         _log.info("stopping")
+        self.notifier.close()
         for server, _ in servers:
             server.should_exit = True
-            server.force_exit = True
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def close(self) -> None:
         """Writes what was accepted and leaves nothing behind but the state."""
         self._engine.stop()
+        self._sweeper.stop()
         self._store.close()
         self._blobs.close()
         for path in (self._home.hub_file, *self._socket_paths):
@@ -128,7 +143,10 @@ class Hub:
     def _make_servers(self) -> list[tuple[uvicorn.Server, socket.socket]]:
         wire = WireRoutes(self._dispatch, self._sessions, self.notifier, self._blobs).routes()
         state = HubState(
-            describe=self._describe, stop=self._request_stop, targets=self._describe_targets, trouble=self._trouble
+            describe=self._describe,
+            stop=self._request_stop,
+            targets=self._describe_targets,
+            place=Places(self._targets, self._store, self._sessions, self._max_runs).look_at,
         )
         router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
         only_wire = make_wire_app(wire)
@@ -151,6 +169,7 @@ class Hub:
             settings = uvicorn.Config(
                 watched, log_config=None, access_log=False, lifespan="off", ws="none", timeout_keep_alive=75,
                 server_header=False, date_header=False, proxy_headers=False, http=parser,
+                timeout_graceful_shutdown=_DRAIN_SECONDS,
             )  # fmt: skip
             servers.append((_Server(settings), sock))
         return servers
@@ -169,6 +188,11 @@ class Hub:
         self.notifier.publish(topics)
         if any(topic.startswith("queue") for topic in topics):
             self._engine.wake()
+
+    def _after_round(self) -> None:
+        if time.monotonic() - self._last_client > _QUIET_SECONDS:
+            self._sweeper.start_if_due()
+        self._stop_when_idle()
 
     def _stop_when_idle(self) -> None:
         idle = time.monotonic() - self._last_client > self._settings.hub.idle
@@ -214,11 +238,9 @@ class Hub:
                 "provider": target.provider.name, "agents": len(sessions),
                 "max_runs": sum(session.max_runs for session in sessions) or target.max_runs or os.cpu_count(),
                 "free": sum(max(0.0, session.max_runs - len(session.held)) for session in sessions),
+                "trouble": target.trouble,
             }  # fmt: skip
         return described
-
-    def _trouble(self, target: str) -> str:
-        return self._targets[target].trouble if target in self._targets else ""
 
 
 class _Server(uvicorn.Server):
@@ -242,6 +264,13 @@ def _take_lock(home: Home) -> int:
             hint="use it as it is, stop it with `turnout hub stop`, or set another TURNOUT_HOME",
         ) from error
     return lock
+
+
+def _name_of(database: str) -> str:
+    """Tells databases apart, and nothing else: the URL may hold a password."""
+    parts = urlsplit(database)
+    place = f"{parts.netloc.rpartition('@')[2]}{parts.path}?{parts.query}"
+    return hashlib.sha256(place.encode()).hexdigest()[:16]
 
 
 def _bind_unix(path: Path) -> socket.socket:

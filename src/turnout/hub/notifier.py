@@ -12,6 +12,7 @@ class Notifier:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, set[asyncio.Event]] = {}
+        self.is_closed = False
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -20,6 +21,11 @@ class Notifier:
         loop = self._loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._wake, topics)
+
+    def close(self) -> None:
+        """From now on nobody waits: who does is told that there is no news. In the event loop only."""
+        self.is_closed = True
+        self._wake(frozenset(self._waiting))
 
     def _wake(self, topics: frozenset[str]) -> None:
         for topic in topics:
@@ -51,10 +57,12 @@ class Listener:
                 del self._notifier._waiting[topic]
 
     async def wait(self, seconds: float) -> bool:
-        """True as soon as one of the topics was published since the last call, False after `seconds`."""
+        """True as soon as one of the topics was published since the last call; False after `seconds`, or at the end."""
+        if self._notifier.is_closed:
+            return False
         try:
             await asyncio.wait_for(self._event.wait(), max(seconds, 0.0))
         except TimeoutError:
             return False
         self._event.clear()
-        return True
+        return not self._notifier.is_closed

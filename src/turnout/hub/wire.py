@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,10 +20,11 @@ from turnout.engine.sessions import Session, Sessions
 from turnout.errors import Conflict, InvalidInput
 from turnout.hub.blobs import Blobs, receive_pack, send_pack
 from turnout.hub.notifier import Notifier
+from turnout.hub.snapshots import Snapshots
 from turnout.schedule.machine import Cause
 from turnout.store.agents import Agent
 from turnout.wire.manifest import is_digest
-from turnout.wire.messages import PROTOCOL, Attempt, Chunk, Hello, Orders, Poll, Report, dump, split_report
+from turnout.wire.messages import PROTOCOL, Attempt, Chunk, Grant, Hello, Orders, Poll, Report, dump, split_report
 
 _HELLO: TypeAdapter[Hello] = TypeAdapter(Hello)
 _POLL: TypeAdapter[Poll] = TypeAdapter(Poll)
@@ -39,6 +41,7 @@ class WireRoutes:
         self._sessions = sessions
         self._notifier = notifier
         self._blobs = blobs
+        self._snapshots = Snapshots(blobs)
 
     def routes(self) -> list[Route]:
         table: dict[str, Any] = {
@@ -74,7 +77,8 @@ class WireRoutes:
                 orders = await self._orders(session, fenced)
                 if orders.grants or orders.stops or orders.fenced or orders.exit:
                     return _json(orders)
-                if not await news.wait(deadline - loop.time()) and loop.time() >= deadline:
+                told = await news.wait(deadline - loop.time())
+                if self._notifier.is_closed or (not told and loop.time() >= deadline):
                     return _json(orders)
 
     async def report(self, request: Request) -> Response:
@@ -88,7 +92,7 @@ class WireRoutes:
         fenced = self._dispatch.hear(session, message.poll)
         telling = Telling(agent.id, tuple(message.facts), tuple(_cut(message.chunks, payload)))
         await self._check_facts(telling)
-        reporting, taking = self._dispatch.report(session, telling), self._dispatch.take(session)  # one commit for both
+        reporting, taking = self._dispatch.report(session, telling), self._take(session)  # one commit for both
         receipt = await asyncio.wrap_future(reporting)
         granted = await asyncio.wrap_future(taking) if taking is not None else []
         if granted:
@@ -105,10 +109,14 @@ class WireRoutes:
         return JSONResponse(await receive_pack(self._blobs, _stream(request)))
 
     async def _orders(self, session: Session, fenced: list[Attempt], receipt: Any = None) -> Orders:
-        taking = self._dispatch.take(session)
+        taking = self._take(session)
         if taking is not None:
             await asyncio.wrap_future(taking)
         return self._dispatch.orders(session, fenced, receipt)
+
+    def _take(self, session: Session) -> Future[list[Grant]] | None:
+        """Runs for this agent, if it has room; none while the hub is about to stop."""
+        return None if self._notifier.is_closed else self._dispatch.take(session)
 
     def _session(self, request: Request) -> Session:
         session = self._sessions.get(_agent(request).id)
@@ -130,7 +138,7 @@ class WireRoutes:
                 if not isinstance(manifest, str) or not is_digest(manifest):
                     raise InvalidInput("not a manifest's digest")
                 manifests.append(manifest)
-        if manifests and await run_in_threadpool(self._blobs.missing, manifests):
+        if manifests and await run_in_threadpool(self._snapshots.absent, manifests):
             raise Conflict("the captured files are not here yet", hint="upload them first")
 
 

@@ -19,6 +19,7 @@ class EventName(StrEnum):
     HPARAMS = "hparams"  # it told its hyperparameters
     METRICS = "metrics"  # it logged metrics under new names
     TAGS = "tags"  # it, or a person, tagged it
+    REFUSED = "refused"  # it recorded more parameters or tags than a run may have; said once for each kind
     CHILD_CREATED = "child_created"  # a parent made its next child
     REQUEUED = "requeued"  # back into the queue: a parent with children left, or a lost or retried attempt
     NODE_LOST = "node_lost"  # the node fell silent for longer than its lease

@@ -58,6 +58,16 @@ def check_tag_key(text: str) -> str:
     return text
 
 
+def check_param_name(text: str) -> str:
+    """The rule for tags holds for parameters, too: both are typed in filters and columns."""
+    if not _TAG_KEY.match(text):
+        raise InvalidInput(
+            f"parameter {text!r} is not a valid name",
+            hint="use 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or '_'",
+        )
+    return text
+
+
 def check_env_key(text: str) -> str:
     if not _ENV_KEY.match(text):
         raise InvalidInput(f"{text!r} is not a valid environment variable name", hint="write --env NAME=VALUE")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,27 +30,57 @@ _OVER = frozenset({"completed", "failed", "cancelled", "stopped"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The run as it is shown, its attempts, how many runs wait before it (None: it does not wait), what it asks for."""
+    """The run as it is shown, its attempts, how many runs wait before it (None: it does not wait), what it asks for,
+    and how many runs of its job may be at once on one node (None: any number)."""
 
     run: Mapping[str, Any]
     attempts: list[dict[str, Any]]
     ahead: int | None
     need: Resources = field(default_factory=Resources)
+    concurrent: int | None = None
 
 
-def explain(situation: Situation, place: Mapping[str, Any], trouble: str) -> list[str]:
-    """`place` tells about the target: ``agents``, ``max_runs``, ``free`` slots; if known, ``memory`` and ``gpus`` of a
-    node and the ``silent`` nodes. `trouble` is why no agent could be started there, if so."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node as it is now; `memory` and `gpus` are all it has, None where nobody knows. One that is not `is_up` was
+    there before, and tells how large the next is likely to be. `siblings` are the runs of the run's own job there."""
+
+    name: str
+    max_runs: int
+    memory: int | None = None
+    gpus: int | None = None
+    free_slots: float = 0.0
+    free_memory: int = 0
+    free_gpus: int = 0
+    siblings: int = 0
+    is_up: bool = True
+    is_silent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A target: its nodes, and why no agent could be started there, if so."""
+
+    nodes: Sequence[Node] = ()
+    trouble: str = ""
+
+    @property
+    def up(self) -> list[Node]:
+        return [node for node in self.nodes if node.is_up]
+
+
+def explain(situation: Situation, place: Place | None) -> list[str]:
+    """`place` is the run's target; None when there is no such target any more."""
     run = situation.run
     state = run["state"]
     if state in _OVER:
         return [*_end(run), *_earlier(situation)]
     if state == "queued":
-        return [*_waiting(situation, place, trouble), *_earlier(situation)]
+        return [*_waiting(situation, place), *_earlier(situation)]
     if state == "running" and not run["attempts"]:
         return [_family(run)]
     lines = [f"It {_DOES.get(state, 'waits')} on {run['node'] or 'no node yet'}, attempt {run['attempts']}."]
-    if run["node"] is not None and run["node"] in place.get("silent", ()):
+    if place is not None and any(node.is_silent for node in place.up if node.name == run["node"]):
         lines.append(
             "That node has fallen silent. If it stays so, the run is given up there and tried again if it may be."
         )
@@ -79,39 +109,94 @@ def _end(run: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _waiting(situation: Situation, place: Mapping[str, Any], trouble: str) -> list[str]:
+def _waiting(situation: Situation, place: Place | None) -> list[str]:
     target = situation.run["target"]
-    if not place:
+    if place is None:
         return [f"There is no target {target!r} on this hub."]
-    never = _too_much(situation.need, place)
+    never = _too_much(situation.need, place.nodes, target)
     if never:
-        return [
-            f"It can never start on {target}: it asks for {never}. Cancel it and submit it with less, or elsewhere."
-        ]
-    if trouble:
-        return [f"No agent could be started on {target}: {trouble}. It is tried again by itself."]
-    if not place.get("agents"):
+        return [f"It can never start: it needs {never}. Cancel it and submit it with less, or elsewhere."]
+    if place.trouble:
+        return [f"{target} is in trouble: {place.trouble}. It is tried again by itself."]
+    if not place.up:
         return [f"An agent is being started on {target}."]
+    silent = [node.name for node in place.up if node.is_silent]
+    lines = (
+        [f"{' and '.join(silent)} of {target} fell silent, and gets nothing before it is heard again."]
+        if silent
+        else []
+    )
     if situation.ahead:
         runs = "1 run waits" if situation.ahead == 1 else f"{situation.ahead} runs wait"
-        return [f"{runs} before it on {target}, which runs {place.get('max_runs')} at once."]
-    return [
-        f"It is next on {target}: it waits for a free slot ({place.get('free', 0):g} of {place.get('max_runs')} free)."
-    ]
+        return [*lines, f"{runs} before it on {target}, which runs {sum(node.max_runs for node in place.up)} at once."]
+    nodes = [node for node in place.up if not node.is_silent]
+    return [*lines, *([_next(situation, nodes)] if nodes else [])]
 
 
-def _too_much(need: Resources, place: Mapping[str, Any]) -> str:
+def _next(situation: Situation, nodes: list[Node]) -> str:
+    """It is its turn: what it waits for on the node that lacks least."""
+    target = situation.run["target"]
+    lacking, node = min(((_lacks(situation, node), node) for node in nodes), key=lambda pair: len(pair[0]))
+    if not lacking:
+        return f"It is next on {target}, and is being given to {node.name}."
+    where = f" on {node.name}" if len(nodes) > 1 else ""
+    return f"It is next on {target}: it waits for {' and '.join(lacking)}{where}."
+
+
+def _lacks(situation: Situation, node: Node) -> list[str]:
+    need, concurrent = situation.need, situation.concurrent
+    slots = need.cpus or min(1.0, node.max_runs / concurrent if concurrent else 1.0)
+    lacking = []
+    if concurrent is not None and node.siblings >= concurrent:
+        lacking.append(f"the end of another run of its job, of which at most {concurrent} may be there at once")
+    if slots > node.free_slots:
+        wanted = "a free slot" if slots <= 1 else f"{need.cpus} free slots"
+        lacking.append(f"{wanted} ({node.free_slots:g} of {node.max_runs} free)")
+    if (need.memory or 0) > node.free_memory:
+        of = f" of {_size(node.memory)}" if node.memory is not None else ""
+        lacking.append(f"{_size(need.memory or 0)} of memory ({_size(node.free_memory)}{of} not promised to others)")
+    if (need.gpus or 0) > node.free_gpus:
+        of = f" of {node.gpus}" if node.gpus is not None else ""
+        lacking.append(f"{_gpus(need.gpus)} ({node.free_gpus}{of} free)")
+    return lacking
+
+
+def _too_much(need: Resources, nodes: Sequence[Node], target: str) -> str:
     """What it asks for and no node there has; empty when that is nothing, or not known."""
-    asked = {
-        "cpus": (need.cpus, place.get("max_runs"), "runs {} at once"),
-        "bytes of memory": (need.memory, place.get("memory"), "has {}"),
-        "gpus": (need.gpus, place.get("gpus"), "has {}"),
-    }
-    return ", ".join(
-        f"{wanted} {what} where a node {has.format(there)}"
-        for what, (wanted, there, has) in asked.items()
-        if wanted is not None and there is not None and wanted > there
+    if not nodes:
+        return ""
+    where = f"the largest node of target {target}"
+    memory, gpus = [node.memory for node in nodes], [node.gpus for node in nodes]
+    parts = []
+    if (need.cpus or 0) > (most := max(node.max_runs for node in nodes)):
+        parts.append(f"{need.cpus} cpus, and {where} runs {most} at once")
+    if need.memory is not None and None not in memory and need.memory > (most := max(size or 0 for size in memory)):
+        parts.append(f"{_size(need.memory)} of memory, and {where} has {_size(most)}")
+    if need.gpus is not None and None not in gpus and need.gpus > (most := max(count or 0 for count in gpus)):
+        parts.append(f"{_gpus(need.gpus)}, and {where} has {most or 'none'}")
+    if not parts and not any(_is_enough(node, need) for node in nodes):
+        parts.append(f"more of everything together than any one node of target {target} has")
+    return "; ".join(parts)
+
+
+def _is_enough(node: Node, need: Resources) -> bool:
+    """Whether the node could hold it when nothing else is there, as far as it is known."""
+    is_known_small = (node.memory is not None and (need.memory or 0) > node.memory) or (
+        node.gpus is not None and (need.gpus or 0) > node.gpus
     )
+    return (need.cpus or 0) <= node.max_runs and not is_known_small
+
+
+def _gpus(count: int | None) -> str:
+    return "1 GPU" if count == 1 else f"{count} GPUs"
+
+
+def _size(count: int) -> str:
+    """Bytes as people write them: 64G, 23.5G, 512M."""
+    for unit, letter in ((1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
+        if count >= unit:
+            return f"{count / unit:.1f}".removesuffix(".0") + letter
+    return f"{count} bytes"
 
 
 def _earlier(situation: Situation) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from turnout.snapshot import secrets
@@ -74,7 +74,7 @@ class _Delivery:
         for entry in absent:
             if entry.size > KEPT_SIZE:
                 try:
-                    sink.put_stream(entry.digest, self._chunks(entry))
+                    sink.put_stream(entry.digest, _Content(self._snapshot.root, entry))
                 except _Different:
                     self._read_again(entry)
         self._problems.raise_if_any(self._snapshot.root)
@@ -108,17 +108,25 @@ class _Delivery:
             return now, b""
         return now, head
 
-    def _chunks(self, entry: Entry) -> Iterator[bytes]:
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A file's content in blocks, from its beginning as often as a sink needs it. Reading it may raise _Different."""
+
+    root: str
+    entry: Entry
+
+    def __iter__(self) -> Iterator[bytes]:
         found = hashlib.sha256()
         try:
-            file_number = os.open(os.path.join(self._snapshot.root, entry.path), OPENING)
+            file_number = os.open(os.path.join(self.root, self.entry.path), OPENING)
             with open(file_number, "rb", buffering=0) as file:
                 while block := file.read(_BLOCK):
                     found.update(block)
                     yield block
         except OSError as error:
             raise _Different from error
-        if found.hexdigest() != entry.digest:
+        if found.hexdigest() != self.entry.digest:
             raise _Different
 
 

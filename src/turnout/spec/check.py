@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from turnout.errors import InvalidInput
-from turnout.model.ids import check_env_key, check_label, check_tag_key
+from turnout.model.ids import check_env_key, check_label, check_param_name, check_tag_key
+from turnout.model.limits import check_amount
 from turnout.model.spec import CommandKind, JobSpec
 from turnout.wire.manifest import is_digest
 
@@ -31,8 +32,19 @@ def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
         yield from _caught(check_tag_key, key)
     for key in (*spec.env, *spec.inherited_env):
         yield from _caught(check_env_key, key)
+    yield from _named(spec)
     yield from _texts(spec)
     yield from _numbers(spec)
+
+
+def _named(spec: JobSpec) -> Iterator[InvalidInput]:
+    """Parameters and tags: their names, how many they are, how much they are."""
+    for name in sorted({name for run in spec.runs for name in run.params}):
+        yield from _caught(check_param_name, name)
+    yield from _caught(check_amount, spec.tags, "the tags")
+    for number, run in enumerate(spec.runs, 1):
+        if run.params:
+            yield from _caught(check_amount, run.params, f"the parameters of run {number} of {len(spec.runs)}")
 
 
 def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
@@ -46,9 +58,9 @@ def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
         yield InvalidInput(
             "an argument or environment value has a NUL byte or is over 128 kB", hint="put large values into a file"
         )
-    texts = [spec.script or "", *spec.tags.values(), *spec.after, *(name for run in spec.runs for name in run.params)]
+    texts = [spec.script or "", *spec.tags.values(), *spec.after]
     if not all(map(_is_text, texts)):
-        yield InvalidInput("a tag, pattern, parameter or script is not UTF-8 text", hint="save or write it as UTF-8")
+        yield InvalidInput("a tag, pattern or script is not UTF-8 text", hint="save or write it as UTF-8")
     if spec.kind is CommandKind.COMMAND and any(not run.argv or not run.argv[0] for run in spec.runs):
         yield InvalidInput("an empty command", hint="write `turnout run COMMAND [ARGS…]`")
     if spec.kind is not CommandKind.COMMAND and spec.script is None:
@@ -94,7 +106,7 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
         yield InvalidInput("--priority must be between -1000000 and 1000000")
 
 
-def _caught(function: Callable[..., str], *args: str) -> Iterator[InvalidInput]:
+def _caught(function: Callable[..., object], *args: object) -> Iterator[InvalidInput]:
     try:
         function(*args)
     except InvalidInput as problem:

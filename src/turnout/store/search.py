@@ -38,6 +38,8 @@ _COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     "duration": _RUNS.c.ended - _RUNS.c.started,
 }  # fmt: skip
 _NULLABLE = frozenset({"reason", "exit_code", "node", "label", "parent", "queued", "started", "ended", "duration"})
+_TIMES = frozenset({"created", "started", "ended"})  # each with an index of its own
+_BOUNDS = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 _OPERATORS: dict[Op, Callable[[Any, Any], Any]] = {
     Op.EQ: operator.eq,
     Op.NE: operator.ne,
@@ -52,12 +54,13 @@ _EXACT = 2**53  # integers beyond it are not all floats
 def find_runs(
     connection: sa.Connection, expression: Expression | None, order: Sort | None, *, limit: int, offset: int
 ) -> list[int]:
-    """Ids of the runs that match, newest first unless sorted otherwise. Runs without the sort column come last."""
+    """Ids of the runs that match, newest first unless sorted otherwise: by when they were created, or by when they
+    started or ended if that alone is what they are filtered by. Runs without the sort column come last."""
     select = sa.select(_RUNS.c.id)
     if expression is not None:
         select = select.where(_Compiler(connection.dialect.name).condition(resolve(expression, datetime.now(UTC))))
     if order is None:
-        return _ids(connection, select.order_by(_RUNS.c.id.desc()), limit, offset)
+        return _ids(connection, select.order_by(*_newest_first(_time_of(expression))), limit, offset)
     found: list[int] = []
     for part in _sorted(select, order):
         found += _ids(connection, part, limit - len(found), offset)
@@ -65,6 +68,18 @@ def find_runs(
             break
         offset = 0 if found or not offset else max(0, offset - _count(connection, part))
     return found
+
+
+def _time_of(expression: Expression | None) -> str:
+    """What "newest" goes by: when a run was created; of a filter that bounds nothing but when runs started or ended,
+    that time, whose index then leads to the matches in order."""
+    parts = expression.items if isinstance(expression, And) else (expression,)
+    bounded = [part.column if isinstance(part, Compare) and part.op in _BOUNDS else "" for part in parts]
+    return bounded[0] if bounded[0] in _TIMES and set(bounded) == {bounded[0]} else "created"
+
+
+def _newest_first(time: str = "created") -> tuple[sa.ColumnElement[Any], ...]:
+    return _RUNS.c[time].desc(), _RUNS.c.id.desc()
 
 
 def _ids(connection: sa.Connection, select: sa.Select[tuple[int]], limit: int, offset: int) -> list[int]:
@@ -80,22 +95,22 @@ def _sorted(select: sa.Select[tuple[int]], order: Sort) -> Iterator[sa.Select[tu
     """Selects that each follow an index, one behind the other: the runs that have the column, sorted; those that lack
     it, newest first. Of a parameter, numbers come before texts, and texts before anything else."""
     space, dot, name = order.column.partition(".")
-    newest_first = _RUNS.c.id.desc()
     if dot:
         rows = _namespace(space, name)
         for present, keys in _sort_keys(space, rows):
             having = select.join(rows, rows.c.run_id == _RUNS.c.id).where(*present)
             yield having.order_by(*_directed(order, *keys, rows.c.run_id))
-        yield select.where(_RUNS.c.id.not_in(sa.select(rows.c.run_id))).order_by(newest_first)
+        yield select.where(_RUNS.c.id.not_in(sa.select(rows.c.run_id))).order_by(*_newest_first())
         return
     if order.column == "name":
         yield select.order_by(*_directed(order, _RUNS.c.number, _RUNS.c.child))
         return
     key = _RUNS.c.job_id if order.column == "job" else _COLUMNS[order.column]
     having = select.where(key.is_not(None)) if order.column in _NULLABLE else select
-    yield having.order_by(*_directed(order, key, _RUNS.c.id))
+    ties = (_RUNS.c.id,) if order.column in _TIMES else (_RUNS.c.created, _RUNS.c.id)  # as in their indexes
+    yield having.order_by(*_directed(order, key, *ties))
     if order.column in _NULLABLE:
-        yield select.where(key.is_(None)).order_by(newest_first)
+        yield select.where(key.is_(None)).order_by(*(tie.desc() for tie in ties))
 
 
 def _sort_keys(space: str, rows: sa.FromClause) -> list[tuple[list[Condition], list[sa.ColumnElement[Any]]]]:

@@ -43,6 +43,15 @@ def parse_header(head: bytes) -> Optional[Tuple[int, bytes]]:
 
 def read(stream: BinaryIO, *, max_blob: int) -> Iterator[Tuple[str, bytes]]:
     """Each (digest, content), checked. BadPack when damaged or a blob is over `max_blob` bytes."""
+    for digest, size in headers(stream, max_blob=max_blob):
+        content = _exactly(stream, size)
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise BadPack(f"blob {digest} is damaged")
+        yield digest, content
+
+
+def headers(stream: BinaryIO, *, max_blob: int) -> Iterator[Tuple[str, int]]:
+    """Each (digest, size); before it asks for the next, the caller has read exactly so many bytes behind it."""
     while True:
         head = _exactly(stream, HEADER.size, at_start=True)
         if not head:
@@ -53,10 +62,15 @@ def read(stream: BinaryIO, *, max_blob: int) -> Iterator[Tuple[str, bytes]]:
         size, raw = parsed
         if size > max_blob:
             raise BadPack(f"a blob of {size} bytes is over the limit of {max_blob}")
-        content = _exactly(stream, size)
-        if hashlib.sha256(content).digest() != raw:
-            raise BadPack(f"blob {raw.hex()} is damaged")
-        yield raw.hex(), content
+        yield raw.hex(), size
+
+
+def pieces(stream: BinaryIO, size: int, *, most: int) -> Iterator[bytes]:
+    """The next `size` bytes, at most `most` at a time. BadPack when there are fewer. Nobody has checked them."""
+    while size:
+        piece = _exactly(stream, min(size, most))
+        size -= len(piece)
+        yield piece
 
 
 def _exactly(stream: BinaryIO, count: int, *, at_start: bool = False) -> bytes:

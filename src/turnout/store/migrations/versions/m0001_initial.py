@@ -226,8 +226,8 @@ def upgrade() -> None:
     )
     op.create_index("ix_runs_created", "runs", ["created"], unique=False)
     op.create_index("ix_runs_ended", "runs", ["ended"], unique=False)
-    op.create_index("ix_runs_exit_code", "runs", ["exit_code", "id"], unique=False)
-    op.create_index("ix_runs_experiment", "runs", ["experiment", "id"], unique=False)
+    op.create_index("ix_runs_exit_code", "runs", ["exit_code", "created", "id"], unique=False)
+    op.create_index("ix_runs_experiment", "runs", ["experiment", "created", "id"], unique=False)
     op.create_index("ix_runs_job", "runs", ["job_id", "state"], unique=False)
     op.create_index(
         "ix_runs_label",
@@ -237,7 +237,7 @@ def upgrade() -> None:
         sqlite_where=sa.text("label IS NOT NULL"),
         postgresql_where=sa.text("label IS NOT NULL"),
     )
-    op.create_index("ix_runs_node", "runs", ["node", "id"], unique=False)
+    op.create_index("ix_runs_node", "runs", ["node", "created", "id"], unique=False)
     op.create_index(
         "ix_runs_parent",
         "runs",
@@ -255,9 +255,9 @@ def upgrade() -> None:
         postgresql_where=sa.text("waiting IS NOT NULL"),
     )
     op.create_index("ix_runs_started", "runs", ["started"], unique=False)
-    op.create_index("ix_runs_state", "runs", ["state", "id"], unique=False)
-    op.create_index("ix_runs_target", "runs", ["target", "id"], unique=False)
-    op.create_index("ix_runs_workspace", "runs", ["workspace", "id"], unique=False)
+    op.create_index("ix_runs_state", "runs", ["state", "created", "id"], unique=False)
+    op.create_index("ix_runs_target", "runs", ["target", "created", "id"], unique=False)
+    op.create_index("ix_runs_workspace", "runs", ["workspace", "created", "id"], unique=False)
     op.create_table(
         "streams",
         sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
