@@ -36,7 +36,7 @@ from turnout.agent.supervisor import BLOCKED, Order, supervise
 MAX_MESSAGE = 16 << 20
 _LENGTH = struct.Struct("<I")
 _READ = 1 << 16
-_IDLE_SECONDS = 5.0
+_IDLE_SECONDS = 0.05  # runs that follow each other come within this; one that may take long begins in a fresh one
 _ATTEMPTS_EACH = 500  # then a fresh one takes over, whatever small things may have piled up
 _SWEEP_SECONDS = 2.0
 _ORDERS, _DONE = 3, 4  # a supervisor's ends of its two pipes

@@ -112,6 +112,7 @@ class Node:
         is_polling = False
         while not self._is_done():
             self._wait()
+            self._starter.start_ready()  # first: a report's answer may take a while, and a place is free now
             self._mailbox.take()
             self._starter.start_ready()
             self._starter.look()

@@ -43,7 +43,7 @@ _BEGUN = b'\n{"supervisor": '
 _EXIT = b'\n{"exit": '
 #: File systems that know no flock (some Lustre mounts): there only what is recorded stands between two starts.
 _LOCKLESS = frozenset({errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP})
-_PIECE = 1 << 16
+_PIECE = 1 << 12
 _OPEN = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
