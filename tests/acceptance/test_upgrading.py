@@ -24,7 +24,7 @@ from turnout.client import Client
 from turnout.errors import HubUnreachable
 from turnout.home import Home, HubRecord
 from turnout.wire.http import Connection
-from turnout.wire.messages import PROTOCOL
+from turnout.wire.protocol import PROTOCOL
 
 PACKAGE = Path(turnout.__file__).parent
 
@@ -40,10 +40,7 @@ class Copy:
         """Another version in the same place, as an upgrade leaves it."""
         package = self.root / "turnout"
         (package / "_version.py").write_text(f'__version__ = "{version}"\n')
-        messages = (PACKAGE / "wire" / "messages.py").read_text()
-        assert f"\nPROTOCOL = {PROTOCOL}\n" in messages
-        changed = messages.replace(f"\nPROTOCOL = {PROTOCOL}\n", f"\nPROTOCOL = {protocol}\n")
-        (package / "wire" / "messages.py").write_text(changed)
+        (package / "wire" / "protocol.py").write_text(f"PROTOCOL = {protocol}\n")
         return self
 
     def __call__(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:

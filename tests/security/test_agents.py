@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from tests.security.doors import AGENT_SOCKET, Answer, LivingHub, a_spec, enrol, living_hub
-from turnout.wire.messages import PROTOCOL, Chunk, Fact, Hello, NodeFacts, Poll, Report, dump, pack_report
+from turnout.wire.messages import Chunk, Fact, Hello, NodeFacts, Poll, Report, dump, pack_report
+from turnout.wire.protocol import PROTOCOL
 
 pytestmark = pytest.mark.xdist_group("security agents")
 

@@ -17,7 +17,8 @@ from turnout.agent.leavings import Leavings
 from turnout.agent.log import say
 from turnout.agent.poller import RETRY_LEAST, RETRY_MOST
 from turnout.wire.http import Unreachable
-from turnout.wire.messages import PROTOCOL, Hello, Orders, Poll, Welcome
+from turnout.wire.messages import Hello, Orders, Poll, Welcome
+from turnout.wire.protocol import PROTOCOL
 
 _REFUSALS = 3
 _PACE = 0.03  # seconds between reports while short runs follow each other

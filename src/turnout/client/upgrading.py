@@ -13,7 +13,7 @@ from turnout._version import __version__
 from turnout.errors import Conflict, HubUnreachable
 from turnout.home import Home, HubRecord
 from turnout.wire.http import Connection, Unreachable
-from turnout.wire.messages import PROTOCOL
+from turnout.wire.protocol import PROTOCOL
 
 About = dict[str, object]
 _VERSION = re.compile(r"(\d{1,9}(?:\.\d{1,9})*)(?:[.-]?(dev|a|b|rc)(\d{0,9}))?", re.ASCII)

@@ -32,7 +32,7 @@ from turnout.store.jobs import load_jobs
 from turnout.store.queue import live_runs
 from turnout.store.store import Connection, Store
 from turnout.wire.manifest import is_digest
-from turnout.wire.messages import PROTOCOL
+from turnout.wire.protocol import PROTOCOL
 
 T = TypeVar("T")
 _LONGEST_WAIT = 30.0

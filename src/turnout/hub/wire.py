@@ -24,7 +24,8 @@ from turnout.hub.snapshots import Snapshots
 from turnout.schedule.machine import Cause
 from turnout.store.agents import Agent
 from turnout.wire.manifest import is_digest
-from turnout.wire.messages import PROTOCOL, Attempt, Chunk, Grant, Hello, Orders, Poll, Report, dump, split_report
+from turnout.wire.messages import Attempt, Chunk, Grant, Hello, Orders, Poll, Report, dump, split_report
+from turnout.wire.protocol import PROTOCOL
 
 _HELLO: TypeAdapter[Hello] = TypeAdapter(Hello)
 _POLL: TypeAdapter[Poll] = TypeAdapter(Poll)

@@ -24,9 +24,6 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
-#: Grows with every change that a hub or an agent of before would not understand: a field the hub sends, a file in a run
-#: directory. A hub refuses agents of another protocol, and those begin anew with what is installed then.
-PROTOCOL = 1
 _LENGTH = struct.Struct("<I")
 _SURROGATE = re.compile(rb"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud[89a-f][0-9a-f]{2}")
 Attempt = Tuple[int, int]

@@ -14,7 +14,8 @@ from turnout.testing.simulator.link import Call, Line, Refused
 from turnout.testing.simulator.node import Held, Machine, Phase
 from turnout.testing.simulator.shipping import PIECE
 from turnout.testing.simulator.world import LEASE, Process
-from turnout.wire.messages import PROTOCOL, Attempt, Chunk, Fact, Hello, NodeFacts, Orders, Poll, Report, Welcome
+from turnout.wire.messages import Attempt, Chunk, Fact, Hello, NodeFacts, Orders, Poll, Report, Welcome
+from turnout.wire.protocol import PROTOCOL
 
 _TAIL_SECONDS = 0.25
 _REPORT_BYTES = 2 * PIECE

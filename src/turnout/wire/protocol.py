@@ -1,0 +1,5 @@
+"""The number of the language that hub and agents speak. Apart, because clients need it and none of the messages."""
+
+#: Grows with every change that a hub or an agent of before would not understand: a field the hub sends, a file in a run
+#: directory. A hub refuses agents of another protocol, and those begin anew with what is installed then.
+PROTOCOL = 1
