@@ -39,7 +39,7 @@ def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
             return record._replace(state=RunState.QUEUED, queued=time)
         case EventName.STARTED:
             return record._replace(
-        state=RunState.STARTING, attempt=_int(data["attempt"]), node=str(data["node"]),
+                state=RunState.STARTING, attempt=_int(data["attempt"]), node=str(data["node"]),
                 progress=Progress.CLAIMED, started=time if record.started is None else record.started,
                 reason=None, cause=None, exit_code=None, signal=None, message="",
             )  # fmt: skip
@@ -55,7 +55,7 @@ def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
             return record._replace(progress=Progress.CAPTURED, state=state, reason=reason, ended=time)
         case EventName.NODE_LOST:
             return record._replace(
-        reason=Reason(str(data["reason"])), cause=Cause.INFRA, exit_code=None, signal=None,
+                reason=Reason(str(data["reason"])), cause=Cause.INFRA, exit_code=None, signal=None,
                 message=str(data["message"]),
             )  # fmt: skip
         case EventName.REQUEUED:

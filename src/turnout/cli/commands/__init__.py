@@ -1,0 +1,23 @@
+"""The commands and their options; what each does is in the modules beside this package.
+
+A module is loaded when one of its commands is called (or all are listed): starting must stay quick however many there
+are.
+"""
+
+#: Which module declares which command, by its name there with dashes for underscores.
+WHERE = {
+    "run": "running",
+    "status": "looking",
+    "attach": "looking",
+    "logs": "looking",
+    "events": "looking",
+    "metrics": "looking",
+    "show": "looking",
+    "why": "looking",
+    "list": "looking",
+    "cancel": "steering",
+    "extract": "steering",
+    "plot": "plotting",
+    "doctor": "hub",
+    "hub": "hub",
+}

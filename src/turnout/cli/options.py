@@ -1,0 +1,75 @@
+"""What commands share: groups that help with a mistyped word, options that mean the same everywhere, names for the tab
+key."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from turnout.errors import InvalidInput, TurnoutError
+
+F = TypeVar("F", bound=Callable[..., Any])
+_NOBODY_READS = 141
+
+
+class Commands(click.Group):
+    """A group that says what a mistyped command may have meant, and takes a reader that went away for no error."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            hint = (
+                f"did you mean `{ctx.command_path} {near[0]}`?" if near else f"`{ctx.command_path} --help` lists them"
+            )
+            raise InvalidInput(f"no command {args[0]!r}", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on: nothing more to say, or to flush at the end
+            return _NOBODY_READS
+        return code
+
+
+def names_of(kind: str) -> Callable[..., list[str]]:
+    """Names of recent runs or jobs, for the shell's tab key; silent when there is no hub."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        from turnout.client import Client
+
+        try:
+            client = Client(start=False)
+            found = client.jobs(limit=50) if kind == "jobs" else client.runs(limit=50)
+        except TurnoutError:
+            return []
+        return [view["name"] for view in found if view["name"].startswith(incomplete)]
+
+    return complete
+
+
+def as_json(function: F) -> F:
+    return click.option("--json", is_flag=True, help="Print JSON, in the documented shape.")(function)
+
+
+def run_name(function: F) -> F:
+    return click.argument("name", metavar="RUN", shell_complete=names_of("runs"))(function)
+
+
+def filters(function: F) -> F:
+    text = "Such as 'state=failed and metrics.loss<0.3'; may be repeated."
+    return click.option("--filter", "-f", "filters", multiple=True, help=text)(function)
+
+
+def limit(function: F) -> F:
+    return click.option(
+        "--limit", "-n", default=50, show_default=True, type=click.IntRange(min=1), help="At most so many."
+    )(function)
