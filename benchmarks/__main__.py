@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAMS = ("launch", "hub", "snapshot", "log")
+PROGRAMS = ("launch", "hub", "snapshot", "log", "config", "archive")
 _PAGE = """# Benchmarks
 
 What `make bench` printed. All contenders run in one go on the same machine, taking turns; ratios are what to look at,
@@ -29,7 +29,9 @@ Machine: {cpus} processors, {system}, Python {python}.
 | list runs | the hub's answer for 50 runs out of a million |
 | log | one `turnout.log(loss=…, step=…)` call; and points from a run's process to the hub's disk, end to end |
 | memory | proportional set size (PSS): shared pages are counted once |
+| config check | `turnout config check` of a thousand lines, from the shell's start of the process to its end |
 | snapshot | 20,000 files: the first capture with all content stored durably; an unchanged second one |
+| archive | a workspace of 10,000 runs with events, metrics, output and files into one checked file, and into a new store |
 """
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import urllib.parse
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.lab import TURNOUT, Line, fresh_home, held, job, median, seconds, warm
@@ -91,7 +92,28 @@ def listing(count: int = 1_000_000) -> list[Line]:
             connection.request("GET", path).read()
             taken = median(lambda path=path: connection.request("GET", path).read(), 5)  # type: ignore[misc]
             lines.append(Line(f"list 50 of 1,000,000: {name}", taken * 1000, "ms", "limit 50 ms", held(taken, 0.05)))
-        return lines
+        return lines + [_command(words) for words in COMMANDS]
+
+
+#: Whole commands over the million, from the start of the process to its end.
+COMMANDS = (
+    ("runs", "--filter", "metrics.loss < 0.1 and state = completed", "--sort", "metrics.loss"),
+    ("runs", "--filter", "metrics.loss < 0.1 and state = completed", "--sort", "created", "--reverse"),
+    ("runs", "--filter", "metrics.loss < 0.1 and state = completed", "--sort", "-duration"),
+    ("runs", "--filter", "experiment ~ '^e1' and exit_code > 90", "--sort", "-started", "--last", "20"),
+    ("runs", "e7", "run5000-run900000", "--sort", "-ended"),
+    ("jobs", "--filter", "failed > 0"),
+    ("experiments",),
+    ("workspaces",),
+)
+
+
+def _command(words: tuple[str, ...]) -> Line:
+    argv = [*TURNOUT, "list", *words]
+    subprocess.run(argv, check=True, capture_output=True)
+    taken = median(lambda: subprocess.run(argv, check=True, capture_output=True), 5)
+    shown = " ".join(word for word in words if word not in ("--filter",))
+    return Line(f"`list {shown}`", taken * 1000, "ms", "limit 300 ms, whole command", held(taken, 0.3))
 
 
 def _fill(path: Path, count: int) -> None:
@@ -104,7 +126,7 @@ def _fill(path: Path, count: int) -> None:
     states = ["completed"] * 90 + ["failed"] * 9 + ["cancelled"]
     database.execute("INSERT INTO metric_names VALUES (1, 'loss')")
 
-    def rows() -> object:
+    def rows() -> Iterator[tuple[object, ...]]:
         for number in range(2, count + 2):
             state = rng.choice(states)
             start = 1.7e9 + number * 10
@@ -120,6 +142,7 @@ def _fill(path: Path, count: int) -> None:
 
     marks = ",".join("?" * len(columns))
     database.executemany(f"INSERT INTO runs VALUES ({marks})", rows())
+    _fill_jobs(database, count)
     losses = ((number, 1, rng.random(), 0.0, 1.0, 5, 5) for number in range(2, count + 2))
     database.executemany("INSERT INTO metrics VALUES (?,?,?,?,?,?,?)", losses)
     database.execute("UPDATE counters SET value = ? WHERE name IN ('run', 'run_id')", (count + 2,))
@@ -127,6 +150,18 @@ def _fill(path: Path, count: int) -> None:
     database.execute("ANALYZE")
     database.commit()
     database.close()
+
+
+def _fill_jobs(database: sqlite3.Connection, count: int) -> None:
+    """One job for each hundred runs."""
+    columns = [row[1] for row in database.execute("PRAGMA table_info(jobs)")]
+    model = dict(zip(columns, database.execute("SELECT * FROM jobs LIMIT 1").fetchone(), strict=True))
+    rows = (
+        [{**model, "id": job, "created": 1.7e9 + job * 1000, "experiment": f"e{job % 50}", "run_count": 100}[name]
+         for name in columns]
+        for job in range(2, count // 100 + 3)
+    )  # fmt: skip
+    database.executemany(f"INSERT INTO jobs VALUES ({','.join('?' * len(columns))})", rows)
 
 
 _LOGGER = """

@@ -303,8 +303,8 @@ class TestStateDirectory:
         cli.home.mkdir(mode=0o700)
         for content, what in {
             "general: [\n": "config.yaml:2: ",
-            "genral: {}\n": "unknown key 'genral'",
-            "hub: {lease: soon}\n": "hub: lease: expected a number",
+            "genral: {}\n": "unknown section 'genral'",
+            "hub: {lease: soon}\n": "hub.lease: expected a number",
             "compute-targets: {big: {service: cray}}\n": "no compute provider 'cray'",
         }.items():
             (cli.home / "config.yaml").write_text(content)

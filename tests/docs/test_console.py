@@ -21,7 +21,18 @@ import pytest
 from tests.harness import user_environment
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/tutorial/getting-started.md"]
+PAGES = [
+    "README.md",
+    "docs/tutorial/getting-started.md",
+    "docs/howto/configuration.md",
+    "docs/howto/everyday.md",
+    "docs/howto/export-and-delete.md",
+    "docs/howto/rerun.md",
+    "docs/howto/data-and-models.md",
+    "docs/howto/setups.md",
+    "docs/explanation/how-it-works.md",
+    "docs/howto/run-styles.md",
+]
 
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 _FILE = re.compile(r"file=(\S+)")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from turnout.model.event import EventName
+from turnout.model.state import Reason, RunState
 from turnout.query import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,3 +22,9 @@ def test_the_page_of_commands_is_up_to_date() -> None:
 def test_every_column_is_on_the_page_of_filters() -> None:
     page = (ROOT / "docs" / "reference" / "filters.md").read_text()
     assert [name for name in COLUMNS if f"`{name}`" not in page] == []
+
+
+def test_every_state_reason_and_event_is_on_the_page_of_states() -> None:
+    page = (ROOT / "docs" / "explanation" / "states.md").read_text()
+    marked = [f"`{name}`" for name in (*Reason, *EventName)]
+    assert [name for name in (*marked, *RunState) if name not in page] == []

@@ -133,13 +133,14 @@ class Lab:
         assert isinstance(answer, list)
         return answer
 
-    def agent(self, target: str = "local", node: str = "node1") -> Agent:
+    def agent(self, target: str = "local", node: str = "node1", queue: str | None = None) -> Agent:
         """An agent that was launched and is up."""
         self._count += 1
         number, tokens = self._count, {"launch_token": f"launch-{self._count}", "token_hash": f"hash-{self._count}"}
-        made = self.store.write(lambda tx: agents.insert_agent(tx, target=target, node=node, directory="", **tokens))
+        place = {"target": target, "node": node, "directory": "", "queue": queue}
+        made = self.store.write(lambda tx: agents.insert_agent(tx, **place, **tokens))  # type: ignore[arg-type]
         self.store.write(lambda tx: agents.set_up(tx, made, json.dumps({"cpus": number})))
-        return Agent(self, made, target, node)
+        return Agent(self, made, target, node, queue)
 
     def started(self, **fields: Any) -> tuple[Agent, Grant]:
         """A run of a new job that a new agent has."""
@@ -225,6 +226,7 @@ class Agent:
     id: int
     target: str = "local"
     node: str = "node1"
+    queue: str | None = None
 
     def at(self, lab: Lab) -> Agent:
         """The same agent, speaking to another hub."""
@@ -232,7 +234,7 @@ class Agent:
 
     def take(self, slots: float = PLENTY, **room: Any) -> list[Grant]:
         free = {"max_runs": 4, "slots": slots, "memory": PLENTY, "gpus": 8, "running": {}, **room}
-        taker = Taker(agent=self.id, target=self.target, node=self.node, room=Room(**free))
+        taker = Taker(agent=self.id, queue=self.queue or self.target, node=self.node, room=Room(**free))
         return self.lab.store.write(lambda tx: take(tx, self.lab.jobs, taker))
 
     def tell(self, *items: Fact | Piece) -> Receipt:

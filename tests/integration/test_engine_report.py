@@ -67,6 +67,15 @@ def test_what_the_node_said_stands_in_the_events(lab: Lab) -> None:
     assert lab.event("run1", "ended")["seconds"] == 1.5
 
 
+def test_a_setup_has_its_place_in_the_history_also_when_all_is_told_at_once(lab: Lab) -> None:
+    agent, grant = lab.started()
+    setup = Fact(grant.run, grant.attempt, "setup", 0.0, {"setup": "lab", "found": True, "seconds": 0.1})
+    for _ in range(2):  # a repetition changes nothing
+        agent.tell(staged(grant), setup, running(grant))
+    assert lab.events("run1")[-4:] == ["started", "download_before", "setup", "running"]
+    assert lab.event("run1", "setup") == {"setup": "lab", "found": True, "seconds": 0.1}
+
+
 @pytest.mark.parametrize(
     ("body", "state", "reason"),
     [

@@ -216,9 +216,7 @@ def take_all(agent: Agent) -> list[str]:
 def test_a_job_that_was_undone_is_not_remembered(lab: Lab) -> None:
     """Its number goes to the next one, which may want something else."""
     agent, jobs = lab.agent(), Jobs()
-    taker = Taker(
-        agent=agent.id, target="local", node="n", room=Room(max_runs=1, slots=1, memory=0, gpus=9, running={})
-    )
+    taker = Taker(agent=agent.id, queue="local", node="n", room=Room(max_runs=1, slots=1, memory=0, gpus=9, running={}))
 
     def send(tx: Tx, gpus: int) -> None:
         spec = job_spec(resources=Resources(gpus=gpus))

@@ -11,7 +11,7 @@ from tests.integration.storing import lab as lab
 from turnout.errors import NotFound
 from turnout.model.spec import Resources, RunSpec
 from turnout.store import agents, reads, requests
-from turnout.store.queue import live_runs, targets_with_waiting_runs
+from turnout.store.queue import live_runs, queues_with_waiting_runs
 from turnout.store.search import newest_jobs, snapshots_of
 from turnout.store.writer import Tx
 
@@ -125,11 +125,14 @@ def test_live_runs(lab: Lab) -> None:
     assert lab.read(lambda connection: live_runs(connection, job=1)) == [2]
 
 
-def test_targets_where_runs_wait(lab: Lab) -> None:
-    lab.submit(target="a")
+def test_queues_where_runs_wait(lab: Lab) -> None:
+    lab.submit(("x",), ("y",), target="a")
     lab.submit(target="b")
+    lab.submit(target="a", nodes=2)
+    lab.submit(target="c")
     lab.agent("b").take()
-    assert lab.read(lambda connection: targets_with_waiting_runs(connection, ["a", "b", "c"])) == ["a"]
+    waiting = [("a", "a"), ("a#job3.0", "a"), ("a#job3.1", "a"), ("c", "c")]
+    assert lab.read(queues_with_waiting_runs) == waiting
 
 
 def test_what_a_run_was_given_and_left(lab: Lab) -> None:

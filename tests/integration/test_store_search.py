@@ -34,7 +34,7 @@ from turnout.query import (
     parse,
     parse_sort,
 )
-from turnout.query.columns import OPERATORS, ORDER, field_of
+from turnout.query.columns import OPERATORS, ORDER, RUNS
 from turnout.store import metrics, reads, schema
 from turnout.store.database import sqlite_url
 from turnout.store.search import find_runs, waiting_ahead
@@ -49,6 +49,10 @@ TEXTS = [
     "true", "null", "run1", "run01", "run1.1", "run1.0", "job1", "job01", "*", "?", "~", LONG, LONG + "y", LONG + "z",
 ]  # fmt: skip
 PATTERNS = [*TEXTS, "a*c", "*a*", "??", "a??", "*[*", "*\\*", "*_*", "*%*", '*"', "x*y", "run*", "run?.?", "job*"]
+EXPRESSIONS = [
+    "", "a", "^a", "a$", "^a.c$", r"^a[\\\]\[]c$", "[^a-z]", r"^\w+$", r"\d\.\d", "^(run|job)0?1", "x{100}y", "(?i)^A",
+    "(a|b|)$", "^.$", r"\W", "é|É", '"', "^(?:a|ab)c?$", "(a+)+c", "^[^x]*$",
+]  # fmt: skip
 NUMBERS: list[int | float] = [-1, 0, 1, 1.0, 2, 1.5, 0.1, -2.5, 1e300, -1e-300]
 LARGE: list[int | float] = [2**53, 2**53 + 1, 2.0**53, 10**17, 10**17 + 1, 1e17, 2**62, -(2**53) - 1]
 TIMES = [1_700_000_000.0, 1_700_000_001.0, 1_700_003_600.0, 1_800_000_000.25]
@@ -122,10 +126,12 @@ VALUES: dict[Kind, st.SearchStrategy[Scalar]] = {
 @st.composite
 def comparisons(draw: st.DrawFn) -> Compare:
     column = draw(columns)
-    about = field_of(column)
+    about = RUNS.field_of(column)
     op = draw(st.sampled_from(sorted(OPERATORS[about.kind])))
     value: st.SearchStrategy[Scalar] = st.sampled_from(about.choices) if about.choices else VALUES[about.kind]
-    if op in (Op.LIKE, Op.UNLIKE):
+    if op in (Op.MATCH, Op.NO_MATCH):
+        value = st.sampled_from(EXPRESSIONS)
+    elif op in (Op.LIKE, Op.UNLIKE):
         value = st.sampled_from(PATTERNS)
     elif op in ORDER and about.kind is Kind.ANY:
         value = numbers
@@ -161,9 +167,17 @@ def insert(tx: Tx, given: list[Row]) -> None:
 
 
 def find(
-    lab: Lab, expression: Expression | None, order: Sort | None = None, *, limit: int = 1000, offset: int = 0
+    lab: Lab,
+    expression: Expression | None,
+    order: Sort | None = None,
+    *,
+    limit: int = 1000,
+    offset: int = 0,
+    from_end: bool = False,
 ) -> list[int]:
-    return lab.read(lambda connection: find_runs(connection, expression, order, limit=limit, offset=offset))
+    return lab.read(
+        lambda connection: find_runs(connection, expression, order, limit=limit, offset=offset, from_end=from_end)
+    )
 
 
 def views(lab: Lab) -> dict[int, dict[str, Any]]:
@@ -240,7 +254,7 @@ def sort_key(view: dict[str, Any], column: str) -> tuple[Any, ...] | None:
 def in_order(shown: dict[int, dict[str, Any]], order: Sort) -> list[int]:
     keys = {run: sort_key(view, order.column) for run, view in shown.items()}
     having = [run for run in keys if keys[run] is not None]
-    is_plain = "." not in order.column and order.column not in ("name", "created", "started", "ended")
+    is_plain = "." not in order.column and order.column not in ("name", "created", "started", "ended", "duration")
     ties = {run: (shown[run]["created"], run) if is_plain else (run,) for run in shown}
     latest = newest_first(shown) if is_plain or "." in order.column else sorted(shown, reverse=True)
     lacking = [run for run in latest if keys[run] is None]
@@ -275,6 +289,36 @@ def test_runs_come_in_order_and_those_without_a_value_last(
         pages = [find(lab, None, order, limit=page, offset=start) for start in range(0, len(shown) + page, page)]
         assert [run for part in pages for run in part] == expected, order
         assert all(len(part) == page for part in pages[: len(shown) // page])
+        assert find(lab, None, order, limit=page, from_end=True) == expected[-page:], order
+        assert find(lab, None, order, limit=page, offset=1, from_end=True) == expected[:-1][-page:], order
+
+
+@several_examples
+@given(given_rows=st.lists(rows, min_size=1, max_size=5), comparison=comparisons(), other=expressions)
+def test_a_filter_on_the_sort_column_is_kept(
+    lab: Lab, given_rows: list[Row], comparison: Compare, other: Expression
+) -> None:
+    lab.clear()
+    lab.store.write(lambda tx: insert(tx, given_rows))
+    shown, now = views(lab), datetime.now(UTC)
+    if comparison.column != "parent":
+        both = And((comparison, other))
+        found = find(lab, both, Sort(comparison.column))
+        assert sorted(found) == sorted(run for run in shown if matches(both, shown[run], now=now))
+
+
+def row_of(number: float) -> Row:
+    """A plain run that logged x, and nothing else."""
+    columns = dict.fromkeys(("workspace", "experiment", "target"), "a")
+    return Row({**columns, "job_id": 1, "state": "completed", "created": TIMES[0]}, {}, {}, {"x": number})
+
+
+def test_a_common_value_is_looked_for_on_the_way(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turnout.store.search._MANY", 1)
+    lab.store.write(lambda tx: insert(tx, [row_of(number) for number in (0.0, 1.0, 2.0, 3.0)]))
+    assert find(lab, parse("metrics.x >= 1"), limit=2) == [4, 3]
+    assert find(lab, parse("metrics.x >= 1 and not metrics.x > 2 or metrics.y exists")) == [3, 2]
+    assert find(lab, parse("metrics.x exists"), Sort("name")) == [1, 2, 3, 4]
 
 
 def test_newest_first_unless_sorted(lab: Lab) -> None:
@@ -414,7 +458,7 @@ def test_sorting_by_what_runs_recorded_follows_the_index(
 def test_the_queue_is_read_by_its_index(tmp_path: Any) -> None:
     store = Store(sqlite_url(tmp_path / "store.db"))
     with store.read() as connection:
-        sql = "SELECT id FROM runs WHERE waiting IS NOT NULL AND target = 'x' ORDER BY waiting, id LIMIT 5"
+        sql = "SELECT id FROM runs WHERE waiting IS NOT NULL AND queue = 'x' ORDER BY waiting, id LIMIT 5"
         (line,) = (row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}"))
     store.close()
     assert "ix_runs_queue" in line

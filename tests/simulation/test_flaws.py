@@ -84,8 +84,8 @@ def retry_for_ever(patch: pytest.MonkeyPatch) -> None:
 def make_a_child_twice(patch: pytest.MonkeyPatch) -> None:
     make = machine.make_child
 
-    def twice(parent: RunRecord, index: int, name: str) -> Step:
-        step = make(parent, index, name)
+    def twice(parent: RunRecord, index: int, name: str, remaining: int) -> Step:
+        step = make(parent, index, name, remaining)
         again = step.record.remaining + 1 if index == 1 and parent.open_children == 0 and parent.event_seq < 4 else 0
         return Step(step.record._replace(remaining=again or step.record.remaining), step.events)
 

@@ -159,7 +159,8 @@ def test_its_node_fell_silent() -> None:
 
 
 def test_it_is_held() -> None:
-    assert why(run("created", node=None, attempts=0)) == "It waits on no node yet, attempt 0."
+    text = why(run("created", node=None, attempts=0))
+    assert text == "It is held. `turnout release run7` lets it into the queue."
 
 
 def test_a_parent_still_makes_children_or_waits_for_them() -> None:

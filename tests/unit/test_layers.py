@@ -34,9 +34,9 @@ SEES: dict[str, set[str]] = {
     "schedule": WORDS | {"plugin"},
     "search": WORDS | {"plugin"},
     "pipeline": WORDS | {"plugin"},
-    "config": RULES,
+    "config": RULES | {"registry", "home"},  # providers say which keys their entries take
     "home": {"errors"},
-    "registry": RULES | {"config"},
+    "registry": RULES,
     "blobs": RULES | {"config"},
     "snapshot": RULES | {"config", "blobs"},
     "store": RULES | {"config", "blobs", "_version"},

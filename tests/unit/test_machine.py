@@ -107,8 +107,9 @@ def test_a_claim_opens_the_next_attempt_on_a_node_and_forgets_the_last() -> None
     assert names(machine.claim(queued(), node="n1", agent=7, now=NOW)) == ["started"]
 
 
-def test_only_a_queued_run_that_is_no_parent_can_be_claimed() -> None:
-    for record in (RunRecord(id=1, state=RunState.CREATED), claimed(), parent()):
+def test_only_what_waits_can_be_claimed() -> None:
+    on_node = machine.claim(parent(), node="n1", agent=7, now=NOW).record
+    for record in (RunRecord(id=1, state=RunState.CREATED), claimed(), on_node):
         with pytest.raises(AssertionError):
             machine.claim(record, node="n1", agent=7, now=NOW)
 
@@ -335,17 +336,20 @@ def child(state: RunState, **more: Any) -> RunRecord:
 
 
 def test_a_parent_makes_children_one_by_one_and_is_never_on_a_node() -> None:
-    first = machine.make_child(parent(), 1, "run1.1")
+    first = machine.make_child(parent(), 1, "run1.1", 1)
     assert (first.record.state, first.record.remaining, first.record.open_children) == (RunState.RUNNING, 1, 1)
     assert not first.record.on_node
-    assert first.events == ((E.CHILD_CREATED, {"child": "run1.1", "index": 1}), (E.REQUEUED, {"remaining": 1}))
-    second = machine.make_child(first.record, 2, "run1.2")
+    assert first.events == (
+        (E.CHILD_CREATED, {"child": "run1.1", "index": 1, "remaining": 1}),
+        (E.REQUEUED, {"remaining": 1}),
+    )
+    second = machine.make_child(first.record, 2, "run1.2", 0)
     assert (second.record.remaining, second.record.open_children) == (0, 2)
     assert names(second) == ["child_created"], "there are no more: it does not go back into the queue"
 
 
 def test_a_parent_hears_no_facts() -> None:
-    running = machine.make_child(parent(), 1, "run1.1").record
+    running = machine.make_child(parent(), 1, "run1.1", 1).record
     for fact in ALL_FACTS:
         assert refusal(running, fact) is FENCED
 

@@ -32,6 +32,7 @@ class Family(RuleBasedStateMachine):
         self.made: list[int] = []
         self.ends = 0
         self.cancelled = False
+        self.drained = False
         self.apply(machine.enqueue(self.created, 1.0))
 
     @property
@@ -60,14 +61,33 @@ class Family(RuleBasedStateMachine):
     def has(self, *, queued: bool) -> bool:
         return any(run.state is RunState.QUEUED if queued else run.on_node for run in self.children())
 
+    @precondition(lambda self: self.parent.remaining > 0 and not self.parent.on_node)
+    @rule()
+    def run_the_script(self) -> None:
+        """A node has to run it before its first child."""
+        self.apply(machine.claim(self.parent, node="n", agent=3, now=1.0))
+
+    @precondition(lambda self: self.parent.on_node)
+    @rule(how=st.sampled_from([*sorted(ENDS), "lost", "returned"]))
+    def the_script_ends(self, how: str) -> None:
+        away: dict[str, tuple[NodeFact, ...]] = {"lost": (Lost(message="gone"),), "returned": (Returned(),)}
+        for fact in away[how] if how in away else (Running({}), ENDS[how], Captured({})):
+            self.tell(self.parent, fact)
+
     @precondition(lambda self: self.parent.remaining > 0)
+    @rule()
+    def others_make_the_rest(self) -> None:
+        self.drained = True
+        self.apply(machine.drain(self.parent, 1.0))
+
+    @precondition(lambda self: self.parent.remaining > 0 and not self.parent.on_node)
     @rule(times=st.integers(1, 3))
     def take(self, times: int) -> None:
         """A node takes the next children: each is made and claimed in one go."""
         for _ in range(min(times, self.parent.remaining)):
             index = self.parent.children_planned - self.parent.remaining + 1
             self.made.append(index)
-            step = machine.make_child(self.parent, index, f"run1.{index}")
+            step = machine.make_child(self.parent, index, f"run1.{index}", self.parent.remaining - 1)
             names = [name for name, _ in step.events]
             requeued = [EventName.REQUEUED] if step.record.remaining else []
             assert names == [EventName.CHILD_CREATED, *requeued]
@@ -131,7 +151,8 @@ class Family(RuleBasedStateMachine):
         assert parent.failed_children == sum(
             child.is_terminal and child.state is not RunState.COMPLETED for child in children
         )
-        assert parent.remaining == (0 if self.cancelled else self.planned - len(self.made))
+        is_cut = self.cancelled or self.drained or parent.cause is not None
+        assert parent.remaining in ((0, self.planned - len(self.made)) if is_cut else (self.planned - len(self.made),))
         assert self.ends == parent.is_terminal
 
     @invariant()
@@ -140,9 +161,11 @@ class Family(RuleBasedStateMachine):
             return
         parent, children = self.parent, self.children()
         all_over = all(child.is_terminal for child in children)
-        assert parent.is_terminal == (all_over and (self.cancelled or len(children) == self.planned))
+        assert parent.is_terminal == (all_over and parent.remaining == 0 and not parent.on_node)
         if not parent.is_terminal or self.cancelled:
             assert not parent.is_terminal or parent.state is RunState.CANCELLED
+        elif parent.cause is not None:
+            assert parent.state is RunState.FAILED and parent.message.startswith("its parent script failed")
         elif all(child.state is RunState.COMPLETED for child in children):
             assert (parent.state, parent.exit_code, parent.reason) == (RunState.COMPLETED, 0, None)
         else:
@@ -153,7 +176,7 @@ class Family(RuleBasedStateMachine):
         if not hasattr(self, "made"):
             return
         rebuilt = replay(self.created, self.history)
-        apart = NOT_IN_EVENTS if self.parent.is_terminal else {*NOT_IN_EVENTS, "reason", "exit_code", "signal"}
+        apart = {*NOT_IN_EVENTS, *(() if self.parent.is_terminal else ("reason", "exit_code", "signal", "message"))}
         for name in RunRecord._fields:
             if name not in apart:
                 assert getattr(rebuilt, name) == getattr(self.parent, name), name

@@ -90,7 +90,7 @@ def test_columns(text: str, expected: list[Column]) -> None:
         ("metrics.loss:.999999f", "does not format"),
         ("created:>10", "does not format created"),
         ("created:%999999d", "not a column"),
-        ("metrics.a*b", "needs quotes"),
+        ("metrics.a%b", "needs quotes"),
         (",".join(["state"] * 65), "more than 64"),
     ],
 )

@@ -38,10 +38,10 @@ RUN = {
         "state != completed",
         "state in (failed, cancelled)",
         "state not in (completed, cancelled)",
-        "state ~ fail*",
-        "state !~ comp*",
+        "state like fail*",
+        "state not like comp*",
         "name = run12.3 and parent = run12",
-        "experiment ~ vision-?",
+        "experiment like vision-?",
         "exit_code > 0 and exit_code <= 1 and exit_code in (1, 2)",
         "priority = 0",
         "duration > 1m and duration < 2m",
@@ -49,7 +49,7 @@ RUN = {
         'metrics."val loss" = 0.5',
         "metrics.top > 1e308",
         "params.lr <= 0.1 and params.n = 3 and params.n = 3.0 and params.n in (3, adam)",
-        "params.opt = adam and params.opt ~ a* and params.opt in (sgd, adam)",
+        "params.opt = adam and params.opt like a* and params.opt in (sgd, adam)",
         "params.warm = true and params.warm != false",
         "params.digits = '3'",
         "tags.fold = 3 and tags.stage != draft",
@@ -68,9 +68,9 @@ def test_found(text: str) -> None:
     "text",
     [
         "state = completed",
-        "state ~ ail",
-        "state ~ FAIL*",
-        "experiment ~ vision",
+        "state like ail",
+        "state like FAIL*",
+        "experiment like vision",
         "exit_code > 1",
         "metrics.loss > 0.3",
         "metrics.loss in (0.1, 0.2)",
@@ -79,7 +79,7 @@ def test_found(text: str) -> None:
         "params.digits > 1",
         "params.warm = 1",
         "params.warm > 0",
-        "params.n ~ 3",
+        "params.n like 3",
         "params.layers = 1",
         "started > 1h",
         "created < 2h",
@@ -90,7 +90,7 @@ def test_not_found(text: str) -> None:
 
 
 @pytest.mark.parametrize("column", ["node", "tags.absent", "params.absent", "params.nothing"])
-@pytest.mark.parametrize("condition", ["= x", "!= x", "~ *", "!~ x", "in (x)", "not in (x)"])
+@pytest.mark.parametrize("condition", ["= x", "!= x", "like *", "not like x", "~ x", "!~ x", "in (x)", "not in (x)"])
 def test_comparing_what_is_missing_is_false_and_not_turns_it_round(column: str, condition: str) -> None:
     assert not matches(parse(f"{column} {condition}"), RUN)
     assert matches(parse(f"not {column} {condition}"), RUN)

@@ -30,7 +30,7 @@ from turnout.query import (
     parse_sort,
     unparse,
 )
-from turnout.query.columns import OPERATORS, ORDER, field_of
+from turnout.query.columns import OPERATORS, ORDER, PATTERNS, RUNS
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -52,9 +52,11 @@ VALUES: dict[Kind, st.SearchStrategy[Scalar]] = {
 
 
 def values(column: str, op: Op) -> st.SearchStrategy[Scalar]:
-    field = field_of(column)
+    field = RUNS.field_of(column)
     if op in (Op.LIKE, Op.UNLIKE):
         return texts
+    if op in PATTERNS:
+        return st.sampled_from(["", "^run", "a|b", r"\d+\.", '"', r"\\", "[\"']x{2}", "(?i)vision-.*$"])
     if op in ORDER and field.kind is Kind.ANY:
         return numbers
     return st.sampled_from(field.choices) if field.choices else VALUES[field.kind]
@@ -63,7 +65,7 @@ def values(column: str, op: Op) -> st.SearchStrategy[Scalar]:
 @st.composite
 def comparisons(draw: st.DrawFn) -> Compare:
     column = draw(columns)
-    op = draw(st.sampled_from(sorted(OPERATORS[field_of(column).kind])))
+    op = draw(st.sampled_from(sorted(OPERATORS[RUNS.field_of(column).kind])))
     value = values(column, op)
     if op in (Op.IN, Op.NOT_IN):
         return Compare(column, op, tuple(draw(st.lists(value, min_size=1, max_size=3))))

@@ -67,6 +67,27 @@ def test_patterns(work: Path, pattern: str, expected: list[str]) -> None:
     assert kept(work, pattern) == expected
 
 
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        (("logs", "!*.txt"), ["logs/top.json"]),
+        (("logs", "!logs/a"), ["logs/top.json", "logs/top.txt"]),
+        (("!b", "logs/**"), ["logs/top.json", "logs/top.txt"]),
+        (("logs/**", "!logs/**/deep.*"), ["logs/top.json", "logs/top.txt"]),
+        (("output", "!output/**"), []),
+        (("output", "!"), ["output/model.pt", "output/plots/loss.png"]),
+    ],
+)
+def test_patterns_behind_an_exclamation_mark_leave_out(
+    work: Path, patterns: tuple[str, ...], expected: list[str]
+) -> None:
+    assert kept(work, *patterns) == expected
+
+
+def test_what_a_run_named_itself_is_kept_whatever_is_left_out(work: Path) -> None:
+    assert kept(work, "logs", "!*.txt", artifacts=["logs/top.txt"]) == ["logs/top.json", "logs/top.txt"]
+
+
 def test_a_file_matched_twice_is_kept_once(work: Path) -> None:
     assert kept(work, "*.ckpt", "best.*", "**/best.ckpt", artifacts=["best.ckpt"]) == ["best.ckpt"]
 

@@ -34,6 +34,9 @@ def adopt(dirs: RunDirs, holding: Holding, watch: Watch, ender: Ender) -> None:
 
 
 def _adopt(directory: RunDir, holding: Holding, watch: Watch, ender: Ender) -> None:
+    if directory.is_kept:
+        holding.kept.append(directory)
+        return
     deadline = time.monotonic() + _BEGIN_SECONDS
     found = record.examine(directory.path)
     while found is None and time.monotonic() < deadline:

@@ -41,11 +41,12 @@ def capture_after(work: str, patterns: Sequence[str], artifacts: Sequence[str]) 
     """The files below `work` that match `patterns` or are named in `artifacts`, and what could not be taken.
 
     Patterns are globs relative to `work`: ``*`` and ``?`` stay within a directory, ``**`` is any number of them, and a
-    directory stands for all it holds. Artifacts are literal paths, relative or absolute, inside `work`. Links that stay
+    directory stands for all it holds; what matches a pattern behind ``!`` is left out again, one without a slash in any
+    directory. Artifacts are literal paths, relative or absolute, inside `work`. Links that stay
     inside are kept as links; all else that is not a regular readable file is left out and named in the problems, which
     are text for people, at most a screenful. Reads only; raises nothing for what a run can do to its directory.
     """
-    found = _Found()
+    found = _Found(frozenset(filter(None, map(_compile_omitted, patterns))))
     rests = {rest for rest in map(_compile, patterns) if rest is not None}
     named: Set[str] = set()
     for path in artifacts:
@@ -57,6 +58,11 @@ def capture_after(work: str, patterns: Sequence[str], artifacts: Sequence[str]) 
             rests.add(tuple(Step(part) for part in inside.split("/")) if inside else ())
     if rests:
         _capture(work, frozenset(rests), found)
+    if found.omitted:  # what the run named itself is taken all the same
+        found.omitted = frozenset()
+        left = {tuple(Step(part) for part in path.split("/")) for path in named if path and not found.has(path)}
+        if left:
+            _capture(work, frozenset(left), found)
     for path in sorted(named):
         if not found.has(path):
             found.problem(path, "no such file")
@@ -87,7 +93,8 @@ def open_after(work: str, path: str) -> int:
 class _Found:
     """What was found so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, omitted: FrozenSet[Rest] = frozenset()) -> None:
+        self.omitted = omitted
         self.entries: Dict[str, Entry] = {}
         self.directories: Set[str] = set()
         self._problems: Dict[str, str] = {}
@@ -109,7 +116,7 @@ class _Found:
 
 def _compile(pattern: str) -> Optional[Rest]:
     """The steps of a pattern; None for one that can match nothing inside (empty, ``..``, NUL). ``**/**`` is ``**``."""
-    if not pattern:
+    if not pattern or pattern.startswith("!"):
         return None
     steps: List[Step] = []
     for part in pattern.strip("/").split("/"):
@@ -127,6 +134,14 @@ def _compile(pattern: str) -> Optional[Rest]:
     if len(steps) > 1 and steps[-1].any_depth:
         steps.pop()  # `output/**` is all of `output`
     return tuple(steps)
+
+
+def _compile_omitted(pattern: str) -> Optional[Rest]:
+    """The steps of a pattern behind ``!``; None for any other."""
+    plain = pattern[1:].strip("/")
+    if not pattern.startswith("!") or not plain:
+        return None
+    return _compile(pattern[1:] if "/" in plain else f"**/{plain}")
 
 
 def _inside(work: str, path: str) -> Optional[str]:
@@ -149,21 +164,21 @@ def _capture(work: str, rests: FrozenSet[Rest], found: _Found) -> None:
         found.problem(work, f"cannot be read ({error.strerror})")
         return
     try:
-        _visit(fd, "", rests, found)
+        _visit(fd, "", rests, found.omitted, found)
     finally:
         os.close(fd)
 
 
-def _visit(directory: int, prefix: str, rests: FrozenSet[Rest], found: _Found) -> None:
-    """Take what matches in one open directory, and go down."""
+def _visit(directory: int, prefix: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: _Found) -> None:
+    """Take what matches in one open directory and is not omitted, and go down."""
     found.directories.add(prefix.rstrip("/"))
     for name in _candidates(directory, prefix, rests, found):
         if found.full:
             found.problem(prefix or ".", f"more than {MAX_FILES} files; the rest is left out")
             return
-        below = _advance(rests, name)
-        if below:
-            _take(directory, prefix + name, name, below, found)
+        below, left_out = _advance(rests, name), _advance(omitted, name)
+        if below and () not in left_out:
+            _take(directory, prefix + name, name, below, left_out, found)
 
 
 def _candidates(directory: int, prefix: str, rests: FrozenSet[Rest], found: _Found) -> Iterator[str]:
@@ -195,12 +210,14 @@ def _advance(rests: FrozenSet[Rest], name: str) -> FrozenSet[Rest]:
     return frozenset(left)
 
 
-def _take(directory: int, path: str, name: str, rests: FrozenSet[Rest], found: _Found) -> None:
+def _take(
+    directory: int, path: str, name: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: _Found
+) -> None:
     """One name: go into a directory, keep a file or link that is matched."""
     try:
         kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
         if stat.S_ISDIR(kind):
-            _enter(directory, path, name, rests, found)
+            _enter(directory, path, name, rests, omitted, found)
         elif () not in rests:
             return
         elif stat.S_ISREG(kind):
@@ -216,13 +233,15 @@ def _take(directory: int, path: str, name: str, rests: FrozenSet[Rest], found: _
             found.problem(path, f"cannot be read ({error.strerror})")
 
 
-def _enter(directory: int, path: str, name: str, rests: FrozenSet[Rest], found: _Found) -> None:
+def _enter(
+    directory: int, path: str, name: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: _Found
+) -> None:
     if path.count("/") >= manifest.MAX_DEPTH - 1:
         found.problem(path, "nested too deeply")
         return
     fd = os.open(name, _DIRECTORY, dir_fd=directory)
     try:
-        _visit(fd, path + "/", rests, found)
+        _visit(fd, path + "/", rests, omitted, found)
     finally:
         os.close(fd)
 

@@ -32,6 +32,7 @@ class Attempt:
     carried       a carrier is at work in its directory
     is_clean      its supervisor says that nothing of it is alive
     is_bare       its directory holds no files but ours
+    env           names of directories that were put in place for it
     result        the body of its last fact, until that was told
     look_at       when its streams are looked at next
     """
@@ -54,6 +55,7 @@ class Attempt:
         self.is_clean = False
         self.is_bare = False
         self.gpus: List[str] = []
+        self.env: Dict[str, str] = {}
         self.supervisor: Optional[ProcessId] = None
         self.pidfd: Optional[int] = None
         self.stop_cause: Optional[str] = None

@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import http.client
 import os
-from typing import BinaryIO, Callable, Iterable, List
+from typing import BinaryIO, Callable, Dict, Iterable, List, Sequence
 
 from turnout.agent.hub import HubLine
 from turnout.wire import manifest, pack
 from turnout.wire.manifest import Entry
+from turnout.wire.restore import RestoreFailed, restore
 
 _BLOCK = 1 << 20
 _LARGEST = 1 << 40
@@ -25,6 +26,10 @@ class Abandoned(Exception):
 
 class BrokenOff(Exception):
     """The hub has what was asked for, but its answer ended early. Trying again may help."""
+
+
+class DamagedCache(Exception):
+    """A blob on this node was not what it should be, or was gone. It is fetched anew when this is tried again."""
 
 
 class _Cut(Exception):
@@ -76,14 +81,29 @@ class Cache:
             raise OSError(f"the cached manifest {digest} is damaged")
         return manifest.decode(content)
 
-    def drop_damaged(self, entries: Iterable[Entry]) -> bool:
-        """Removes those that are not what their digest says, so that they are fetched anew; whether there were any."""
-        dropped = False
+    def restore(self, entries: Sequence[Entry], target: str, is_wanted: Callable[[], bool]) -> Dict[str, int]:
+        """Writes them below the directory `target`, and says how much that was and how many had to be fetched.
+
+        Raises what `fetch` does, DamagedCache, and RestoreFailed for what is wrong with the target.
+        """
+        fetched = self.fetch((entry.digest for entry in entries if not entry.link), is_wanted)
+        try:
+            done = restore(entries, target, self.path)
+        except RestoreFailed as error:
+            if self._drop_damaged(entries):
+                raise DamagedCache(str(error)) from error
+            raise
+        return {"files": done.files, "bytes": done.bytes, "downloaded": fetched}
+
+    def _drop_damaged(self, entries: Iterable[Entry]) -> bool:
+        """Removes those that are not what their digest says, so that they are fetched anew; whether any is missing."""
+        missing = False
         for digest in {entry.digest for entry in entries if not entry.link}:
-            if os.path.exists(self.path(digest)) and _digest_of(self.path(digest)) != digest:
-                os.unlink(self.path(digest))
-                dropped = True
-        return dropped
+            path = self.path(digest)
+            if os.path.exists(path) and digest_of_file(path) != digest:
+                os.unlink(path)
+            missing = missing or not os.path.exists(path)
+        return missing
 
     def _keep(self, digest: str, stream: BinaryIO) -> None:
         """The next blob of the stream, piece by piece and checked. It appears whole or not at all."""
@@ -125,7 +145,7 @@ def _exactly(stream: BinaryIO, count: int) -> bytes:
     return b"".join(parts)
 
 
-def _digest_of(path: str) -> str:
+def digest_of_file(path: str) -> str:
     hashed = hashlib.sha256()
     with open(path, "rb") as file:
         for block in iter(lambda: file.read(_BLOCK), b""):

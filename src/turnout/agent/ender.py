@@ -17,6 +17,7 @@ from turnout.wire.messages import Stop
 
 _RETRY_SECONDS = 1.0
 _START_TRIES = 10
+_NOT_STARTED = 126  # what a shell says of a command that cannot be executed
 _UNKNOWN_GRACE = 60.0
 _SUPERVISOR_SECONDS = 5.0  # beyond the grace: a supervisor that takes longer is stopped or stuck
 
@@ -77,6 +78,11 @@ class Ender:
         self._watch.remove(attempt)
         if attempt.phase < Phase.ENDED:
             self._conclude(attempt, {"cause": "infra", "message": message})
+
+    def refuse(self, attempt: Attempt, message: str) -> None:
+        """What it asks for cannot be had: its own failure, which another attempt would only repeat."""
+        if attempt.phase < Phase.STARTED:
+            self._conclude(attempt, {"cause": "spawn_failed", "exit_code": _NOT_STARTED, "message": message})
 
     def stop(self, stop: Stop) -> bool:
         """The hub wants it ended; whether that was news."""

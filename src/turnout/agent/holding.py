@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import Dict, Iterator, List, Optional
 
 from turnout.agent.attempt import Attempt, Phase, Ref
+from turnout.agent.rundir import RunDir
 from turnout.wire.messages import JobOrder, NodeFacts, Poll, Welcome
 
 _SHORT_RUN = 0.1  # seconds: while runs are shorter, a few more are kept at hand
@@ -39,10 +40,15 @@ class Holding:
         self.facts = facts
         self.welcome = _NOBODY
         self.is_leaving = False
+        self.is_preparing = False
+        self.trouble = ""
+        self.is_trouble_told = False
         self.free_gpus = list(facts.gpus)
         self.forgotten: List[int] = []
         """jobs whose orders were dropped since this was last emptied"""
         self.attempts: Dict[Ref, Attempt] = {}
+        self.kept: List[RunDir] = []
+        """what ran here and stays, and this agent with it, until the hub lets go of it"""
         self._over: "OrderedDict[Ref, None]" = OrderedDict()
         self._jobs: Dict[int, JobOrder] = {}
         self._uses: Dict[int, int] = {}
@@ -56,6 +62,15 @@ class Holding:
         job = attempt.grant.job
         self._uses[job] = self._uses.get(job, 0) + 1
         self._unused.pop(job, None)
+
+    def keep(self, attempt: Attempt) -> bool:
+        """Its directory stays, also for an agent that comes after this one. False when that cannot be written down."""
+        try:
+            attempt.directory.mark_kept()
+        except OSError:
+            return False
+        self.kept.append(attempt.directory)
+        return True
 
     def drop(self, attempt: Attempt) -> None:
         """Not held any more, so the next message to the hub does not name it. Idempotent."""
@@ -130,7 +145,7 @@ class Holding:
         short = [job for job, typical in self._typical.items() if typical < _SHORT_RUN and not self.is_leaving]
         unstarted_gpus = sum(attempt.grant.gpus for attempt in open_ones if attempt.phase < Phase.STARTED)
         return Poll(
-            slots=0.0 if self.is_leaving else slots,
+            slots=0.0 if self.is_leaving or self.is_preparing or self.trouble else slots,
             memory=self.facts.memory - sum(attempt.grant.memory for attempt in open_ones),
             gpus=len(self.free_gpus) - unstarted_gpus,
             held=[attempt.ref for attempt in held],
@@ -139,6 +154,9 @@ class Holding:
             number=self.next_number(),
             ahead=self._ahead(short),
             short=short,
+            kept=bool(self.kept),
+            preparing=self.is_preparing,
+            trouble=self.trouble,
         )
 
     def next_number(self) -> int:

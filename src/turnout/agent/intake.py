@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import errno
 import time
-from typing import Any, Dict, Union
+from typing import Union
 
 from turnout.agent.attempt import Attempt, Phase
-from turnout.agent.cache import BrokenOff, Cache
+from turnout.agent.cache import BrokenOff, Cache, DamagedCache
 from turnout.agent.carrier import Carrier, Mailbox
 from turnout.agent.ender import Ender
 from turnout.agent.holding import Holding
+from turnout.agent.inputs import NoInput
 from turnout.agent.leavings import Leavings
 from turnout.agent.log import say
 from turnout.agent.record import STOP_CAUSES
 from turnout.agent.rundir import RunDirs
-from turnout.agent.stage import DamagedCache, fill, needs_files
+from turnout.agent.secrets import NoSecret, reveal
+from turnout.agent.setups import Prepared, SetupFailed, Setups
+from turnout.agent.stage import Filled, fill, needs_files, write_entrance
+from turnout.agent.views import Views
 from turnout.wire.http import Unreachable
 from turnout.wire.messages import Grant, JobOrder, Orders, Poll, Stop
 
@@ -23,15 +27,14 @@ _RETRY_SECONDS = 1.0
 _TRIES = 20  # for what may help; a hub that does not answer at all, and a full disk, are waited for
 _PATIENCE = 600.0  # seconds for room on a full disk
 
-Filled = Dict[str, Any]
-
 
 class Intake:
-    """For the main thread. Files are moved by the `porter`, which has the line of `cache` for itself."""
+    """For the main thread. Files are moved by the `porter`, which has the line of `cache` for itself, and setups are
+    made by the `installer`."""
 
     def __init__(
         self, holding: Holding, dirs: RunDirs, ender: Ender, leavings: Leavings, mailbox: Mailbox,
-        *, porter: Carrier, cache: Cache,
+        *, porter: Carrier, cache: Cache, views: Views, installer: Carrier, setups: Setups,
     ) -> None:  # fmt: skip
         self._holding = holding
         self._dirs = dirs
@@ -40,11 +43,15 @@ class Intake:
         self._mailbox = mailbox
         self._porter = porter
         self._cache = cache
+        self._views = views
+        self._installer = installer
+        self._setups = setups
 
     def take(self, orders: Orders, asked: Poll, sent: float) -> bool:
         """Does as it is told in answer to a message that was `sent` then and said `asked`; whether anything was new."""
         holding = self._holding
         holding.renew(sent)
+        holding.is_trouble_told = holding.is_trouble_told or bool(asked.trouble)
         for job in orders.jobs:
             holding.learn(job)
         news = [self._ender.fence(ref) for ref in orders.fenced]
@@ -82,21 +89,51 @@ class Intake:
     def _fill(self, attempt: Attempt, job: JobOrder) -> Filled:
         began = time.monotonic()
         self._dirs.make(attempt.directory)
-        told = fill(attempt.directory, attempt.grant, job, self._cache, lambda: attempt.phase is Phase.STAGING)
+        is_wanted = lambda: attempt.phase is Phase.STAGING  # noqa: E731
+        filled = fill(attempt.directory, attempt.grant, job, self._cache, self._views, is_wanted)
+        filled.env.update(reveal(job.env))
         attempt.directory.remember(attempt.grant, job.after)
-        told["seconds"] = round(time.monotonic() - began, 4)
-        return told
+        filled.told["seconds"] = round(time.monotonic() - began, 4)
+        return filled
 
     def _staged(self, attempt: Attempt, job: JobOrder, number: int, outcome: Union[Filled, Exception]) -> None:
         if not self._leavings.put_down(attempt) or attempt.phase is not Phase.STAGING:
             return
         if not isinstance(outcome, Exception):
-            attempt.add_fact("staged", outcome)
-            attempt.phase = Phase.READY
+            attempt.env = outcome.env
+            attempt.add_fact("staged", outcome.told)
+            self._set_up(attempt, job)
+        elif isinstance(outcome, (NoInput, NoSecret)):
+            self._ender.refuse(attempt, str(outcome))
         elif _may_pass(outcome, number, time.monotonic() - attempt.granted):
             self._mailbox.post_later(_RETRY_SECONDS, lambda: self._stage_again(attempt, job, number + 1))
         else:
             self._ender.fail(attempt, f"its directory could not be prepared: {outcome}")
+
+    def _set_up(self, attempt: Attempt, job: JobOrder) -> None:
+        """Has its setup made, by the installer, if it has one; then it is ready."""
+        if job.setup is None:
+            attempt.phase = Phase.READY
+            return
+        attempt.carried = True
+        self._installer.do(lambda: self._install(attempt, job), lambda outcome: self._is_set_up(attempt, outcome))
+
+    def _install(self, attempt: Attempt, job: JobOrder) -> Prepared:
+        prepared = self._setups.prepare(job, attempt.directory.path, lambda: attempt.phase is Phase.STAGING)
+        write_entrance(attempt.directory, job, prepared.environment)
+        return prepared
+
+    def _is_set_up(self, attempt: Attempt, outcome: Union[Prepared, Exception]) -> None:
+        if not self._leavings.put_down(attempt) or attempt.phase is not Phase.STAGING:
+            return
+        if isinstance(outcome, SetupFailed):
+            self._ender.refuse(attempt, str(outcome))
+        elif isinstance(outcome, Exception):
+            self._ender.fail(attempt, f"its setup could not be made: {outcome}")
+        else:
+            if outcome.told:
+                attempt.add_fact("setup", outcome.told)
+            attempt.phase = Phase.READY
 
     def _stage_again(self, attempt: Attempt, job: JobOrder, number: int) -> None:
         if attempt.phase is Phase.STAGING:

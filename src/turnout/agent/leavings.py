@@ -74,6 +74,8 @@ class Leavings:
         self._holding.drop(attempt)
         attempt.phase = Phase.OVER
         attempt.streams.close()
+        if attempt.grant.keep and attempt.began and self._holding.keep(attempt):
+            return
         if not (attempt.is_clean and attempt.is_bare and self._dirs.put_away(attempt.directory, is_bare=True)):
             self.clear_away(attempt)
 
@@ -127,6 +129,8 @@ class Leavings:
 
     def _captured(self, attempt: Attempt, body: Dict[str, Any], seal: Seal) -> None:
         attempt.result = {**body, "output_bytes": seal.size, "output_sha256": seal.sha256}
+        if attempt.grant.keep:
+            attempt.result["kept"] = attempt.directory.path
         attempt.phase = Phase.CAPTURED
         attempt.look_at = 0.0
 

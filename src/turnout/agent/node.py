@@ -1,8 +1,8 @@
 """The agent's life: takes grants, starts runs, watches them, tells the hub.
 
-One thread decides (this one, in `Node.run`). Five others only carry: the *poller* waits at the hub for orders, the
-*reporter* delivers one report at a time, the *porter* brings files, the *shipper* takes files away, *chores* kills and
-clears away.
+One thread decides (this one, in `Node.run`). Six others only carry: the *poller* waits at the hub for orders, the
+*reporter* delivers one report at a time, the *porter* brings files, the *installer* makes setups, the *shipper* takes
+files away, *chores* kills and clears away.
 
 An attempt passes through `intake` (grant to ready), `starter` (ready to running) and `ender` (ended to gone), while
 `teller` tells of it; `holding` is what they share.
@@ -17,9 +17,9 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Dict, Iterator, NoReturn
+from typing import Any, Dict, Iterator, NoReturn, Union
 
-from turnout.agent import probe, seat, tree
+from turnout.agent import probe, seat, tidying, tree
 from turnout.agent.adopt import adopt
 from turnout.agent.cache import Cache
 from turnout.agent.carrier import Carrier, Mailbox
@@ -32,13 +32,18 @@ from turnout.agent.launcher import Launcher, LauncherDied
 from turnout.agent.leavings import Leavings
 from turnout.agent.log import say, say_error
 from turnout.agent.poller import Poller
+from turnout.agent.prolog import run_epilog, run_prolog
 from turnout.agent.rundir import RunDirs
+from turnout.agent.setups import Setups
+from turnout.agent.shelf import Shelf
 from turnout.agent.starter import Starter
 from turnout.agent.teller import Denied, Teller
+from turnout.agent.views import Views
 from turnout.agent.watch import Watch
 
 _GONE_HUB_SECONDS = 5.0  # an agent with nothing to do outlives its hub by this much
 _LONGEST_WAIT = 1.0
+_QUOTA = 100 << 30  # bytes of the cache, when nobody says
 _STEADY_SECONDS = 60.0  # who lived so long before a fault begins anew at once
 
 
@@ -59,12 +64,14 @@ def run(order: Dict[str, Any], launcher: Launcher) -> None:
     try:
         node = Node(order, launcher, numbers)
         node.run()
+        run_epilog(list(order.get("epilog") or ()), str(order.get("node", "")))
     except Denied as error:
         if seat.is_superseded(root):
             say("another agent takes over here")
         else:
             say(f"not wanted here: {error}; ending {len(node.holding.attempts)} runs")
             surrender(node.holding, node.dirs)
+            run_epilog(list(order.get("epilog") or ()), str(order.get("node", "")))
     except LauncherDied as error:
         say(f"{error}; beginning anew")
         _begin_anew({**order, "polls": next(numbers)}, launcher, began)
@@ -87,15 +94,19 @@ class Node:
         self._watch = Watch(self._poller)
         self.holding = Holding(probe.look(), numbers)
         self._chores = Carrier("chores", self._mailbox)
+        self._installer = Carrier("installer", self._mailbox)
         leavings = Leavings(
             self.holding, self.dirs, self._mailbox,
             shipper=Carrier("shipper", self._mailbox), line=self._line(), chores=self._chores,
         )  # fmt: skip
         self._ender = Ender(self.holding, launcher, self._watch, leavings, self._mailbox, self._chores)
         self._starter = Starter(self.holding, launcher, self._ender, os.path.join(self._root, "sdk"))
+        cache, beside = Cache(str(order["cache"]), self._line()), os.path.dirname(str(order["cache"]))
+        self._shelves = Shelf(f"{beside}/views"), Shelf(f"{beside}/setups")
         intake = Intake(
             self.holding, self.dirs, self._ender, leavings, self._mailbox,
-            porter=Carrier("porter", self._mailbox), cache=Cache(str(order["cache"]), self._line()),
+            porter=Carrier("porter", self._mailbox), cache=cache, views=Views(self._shelves[0], cache),
+            installer=self._installer, setups=Setups(self._shelves[1]),
         )  # fmt: skip
         reporter = Carrier("reporter", self._mailbox)
         self._teller = Teller(self.holding, intake, self._ender, leavings, reporter=reporter, line=self._line())
@@ -107,6 +118,8 @@ class Node:
         self.dirs.prepare()
         os.makedirs(str(self._order["cache"]), mode=0o700, exist_ok=True)
         adopt(self.dirs, self.holding, self._watch, self._ender)
+        self._begin_prolog()
+        self._tidy()
         self._poller.register(self._launcher.fileno(), select.POLLIN)
         self._poller.register(self._mailbox.fileno(), select.POLLIN)
         is_polling = False
@@ -120,6 +133,35 @@ class Node:
             if self._teller.is_welcome and not is_polling:
                 is_polling = True
                 self._start_polling()
+        for directory in self.holding.kept:
+            directory.remove()
+
+    def _begin_prolog(self) -> None:
+        """Nothing new is taken before it is over, and nothing ever if it fails."""
+        lines = list(self._order.get("prolog") or ())
+        if not lines:
+            return
+        self.holding.is_preparing = True
+
+        def then(outcome: Union[Exception, None]) -> None:
+            self.holding.is_preparing = False
+            if outcome is not None:
+                say(str(outcome))
+                self.holding.trouble = str(outcome)
+            self._teller.speak()
+
+        self._installer.do(lambda: run_prolog(self._root, lines, str(self._order.get("node", ""))), then)
+
+    def _tidy(self) -> None:
+        """Now, and then every so often."""
+        most = int(self._order.get("quota", _QUOTA))
+
+        def then(outcome: Union[int, Exception]) -> None:
+            if outcome:
+                say(f"tidied the cache: {outcome}" + ("" if isinstance(outcome, Exception) else " bytes went"))
+            self._mailbox.post_later(tidying.EVERY_SECONDS, self._tidy)
+
+        self._chores.do(lambda: tidying.tidy(str(self._order["cache"]), self._shelves, most), then)
 
     def _start_polling(self) -> None:
         teller = self._teller
@@ -150,10 +192,13 @@ class Node:
         is_alone = now - self._teller.heard > max(_GONE_HUB_SECONDS, welcome.lease / 2)
         if is_alone and not os.path.isdir(self._root):
             raise Denied("its directory was removed")
-        if self.holding.attempts or self._chores.is_busy:
+        is_kept = bool(self.holding.kept) and not self.holding.is_leaving
+        if self.holding.attempts or self._chores.is_busy or is_kept:
             self._idle_since = now
             return False
-        is_idle = self.holding.is_leaving or now - self._idle_since > welcome.idle
+        if self.holding.is_preparing:
+            return False
+        is_idle = self.holding.is_leaving or self.holding.is_trouble_told or now - self._idle_since > welcome.idle
         return is_alone or (self._teller.is_welcome and is_idle)
 
     def _line(self) -> HubLine:

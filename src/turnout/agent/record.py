@@ -37,7 +37,7 @@ from turnout.agent.tree import ProcessId, boot_id, is_alive
 
 RECORD = "record"
 STOP = "stop.json"
-STOP_CAUSES = frozenset({"cancelled", "stopped"})
+STOP_CAUSES = frozenset({"cancelled", "stopped", "preempted"})
 _FIRST = b'{"turnout": "attempt"}\n'
 _BEGUN = b'\n{"supervisor": '
 _EXIT = b'\n{"exit": '

@@ -18,6 +18,7 @@ from turnout.wire.messages import Grant
 
 _LINK = os.path.join("..", "ctl", "output")
 _BARE = frozenset({"output", "output.txt"})
+_FOLDERS = frozenset({"ctl", "work"})
 _CTL = frozenset({"track", "record", "output"})
 _SPARES = 64
 
@@ -86,6 +87,14 @@ class RunDir:
     def remember_gpus(self, gpus: List[str]) -> None:
         """Which ones it was given. The last word counts."""
         record.tell(self.ctl, {"gpus": gpus})
+
+    def mark_kept(self) -> None:
+        """It is over and told of, and stays to be looked at."""
+        record.tell(self.ctl, {"kept": True})
+
+    @property
+    def is_kept(self) -> bool:
+        return record.read(self.ctl).get("kept") is True
 
     def recall(self) -> Optional[Known]:
         """What was remembered; None when nothing (whole) was, or of another attempt than the directory is named for."""
@@ -161,6 +170,7 @@ class RunDirs:
         try:
             if not _is_ours(directory):
                 return False
+            _empty(directory.path, besides=_FOLDERS)
             _empty(directory.track)
             _empty(directory.ctl, besides=_CTL)
             record.forget(directory.ctl)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from turnout.agent.cache import Cache
+from turnout.agent.inputs import needs_carrying, place
 from turnout.agent.rundir import RunDir
+from turnout.agent.setups import entrance
+from turnout.agent.views import Views
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant, JobOrder
-from turnout.wire.restore import RestoreFailed, restore
 
 _ARGUMENTS = "$RUN_ARGS$"
 _KEPT = "output/"
@@ -18,56 +20,78 @@ _KEPT = "output/"
 
 def needs_files(grant: Grant, job: JobOrder) -> bool:
     """Whether files have to be moved to fill the directory."""
-    return job.before is not None or grant.carry is not None
+    return job.before is not None or grant.carry is not None or needs_carrying(job)
 
 
-def fill(directory: RunDir, grant: Grant, job: JobOrder, cache: Cache, is_wanted: Callable[[], bool]) -> Dict[str, Any]:
-    """Puts the frozen files, what earlier attempts left in the output directory, and the run script in place.
+class Filled(NamedTuple):
+    """`told` says how much it was; `env` names directories for the run."""
 
-    Says how much that was. Raises what `Cache.fetch` and `restore` raise; the directory has to be made anew then.
+    told: Dict[str, Any]
+    env: Dict[str, str]
+
+
+def fill(
+    directory: RunDir, grant: Grant, job: JobOrder, cache: Cache, views: Views, is_wanted: Callable[[], bool]
+) -> Filled:
+    """Puts the frozen files, what earlier attempts left in the output directory, the run script, data and model in
+    place.
+
+    Raises what `Cache.restore` and `inputs.place` raise; the directory has to be made anew then.
     """
     told: Dict[str, Any] = {"files": 0, "bytes": 0, "downloaded": 0}
     if needs_files(grant, job):
         if job.before is not None:
             entries = cache.read_manifest(job.before, is_wanted)
             directory.make_way(entry.path for entry in entries)
-            told = _restore(entries, directory.work, cache, is_wanted)
+            told = dict(cache.restore(entries, directory.work, is_wanted))
         if grant.carry is not None:
             _put_back(cache.read_manifest(grant.carry, is_wanted), directory.work, cache, is_wanted)
         directory.complete()
-    if job.script is not None:
-        _write_script(directory, job)
-    return told
+    script = script_of(directory, grant, job)
+    if script is not None:
+        _write_script(script)
+    placed = place(directory, job, cache, views, is_wanted)
+    return Filled({**told, **placed.told}, placed.env)
 
 
-def script_path(directory: RunDir, job: JobOrder) -> str:
-    if job.script_path is None:
-        return os.path.join(directory.ctl, "run.sh")
-    return os.path.join(directory.work, manifest.check_path(job.script_path))
+class Script(NamedTuple):
+    text: str
+    path: str
 
 
-def _write_script(directory: RunDir, job: JobOrder) -> None:
+def script_of(directory: RunDir, grant: Grant, job: JobOrder) -> Optional[Script]:
+    """The script that is executed with the run's arguments, and where it lies; None when they are the command."""
+    text, path = (job.parent_script, job.parent_script_path) if grant.script else (job.script, job.script_path)
+    if text is None:
+        return None
+    if path is None:
+        return Script(text, os.path.join(directory.ctl, "run.sh"))
+    return Script(text, os.path.join(directory.work, manifest.check_path(path)))
+
+
+def entrance_path(directory: RunDir) -> str:
+    return f"{directory.ctl}/setup.sh"
+
+
+def write_entrance(directory: RunDir, job: JobOrder, environment: Optional[str]) -> None:
+    """What the run's command is executed by: it switches the job's setup on."""
+    assert job.setup is not None
+    _write(Script(entrance(job.setup, environment), entrance_path(directory)))
+
+
+def _write_script(script: Script) -> None:
     """The run script with its place for the arguments filled: they come as the shell's own, never as text."""
-    assert job.script is not None
-    text = job.script.replace(f'"{_ARGUMENTS}"', '"$@"').replace(_ARGUMENTS, '"$@"')
-    path = script_path(directory, job)
+    _write(script._replace(text=script.text.replace(f'"{_ARGUMENTS}"', '"$@"').replace(_ARGUMENTS, '"$@"')))
+
+
+def _write(script: Script) -> None:
+    path = script.path
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.lexists(path):
         os.unlink(path)
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o700)
     with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-
-
-def _restore(entries: List[Entry], target: str, cache: Cache, is_wanted: Callable[[], bool]) -> Dict[str, Any]:
-    missing = cache.fetch((entry.digest for entry in entries if not entry.link), is_wanted)
-    try:
-        done = restore(entries, target, cache.path)
-    except RestoreFailed as error:
-        if cache.drop_damaged(entries):
-            raise DamagedCache(str(error)) from error
-        raise
-    return {"files": done.files, "bytes": done.bytes, "downloaded": missing}
+        file.write(script.text)
 
 
 def _put_back(entries: List[Entry], target: str, cache: Cache, is_wanted: Callable[[], bool]) -> None:
@@ -77,8 +101,4 @@ def _put_back(entries: List[Entry], target: str, cache: Cache, is_wanted: Callab
         path = os.path.join(target, entry.path)
         if os.path.lexists(path):
             os.unlink(path)
-    _restore(left, target, cache, is_wanted)
-
-
-class DamagedCache(Exception):
-    """A blob on this node was not what it should be. It is gone now: filling the directory anew will fetch it."""
+    cache.restore(left, target, is_wanted)

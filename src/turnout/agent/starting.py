@@ -9,20 +9,24 @@ from functools import lru_cache
 from typing import Dict, List
 
 from turnout.agent.attempt import Attempt
-from turnout.agent.stage import script_path
+from turnout.agent.stage import entrance_path, script_of
 from turnout.agent.supervisor import Order
 from turnout.wire.messages import JobOrder
 
 
 def make_order(attempt: Attempt, job: JobOrder, *, has_gpus: bool) -> Order:
     """What the supervisor is told. `has_gpus`: the node has some, so those the run did not get are hidden from it."""
-    argv = attempt.grant.argv
-    if job.script is not None:
-        argv = [_shell(), script_path(attempt.directory, job), *argv]
+    argv = [] if attempt.grant.script else attempt.grant.argv
+    script = script_of(attempt.directory, attempt.grant, job)
+    if script is not None:
+        argv = [_shell(), script.path, *argv]
+    if job.setup is not None:
+        argv = [_shell(), entrance_path(attempt.directory), *argv]
     return Order(
-        key=attempt.key, dir=attempt.directory.path, argv=argv, job=job.job, env=_run_environment(attempt, has_gpus),
+        key=attempt.key, dir=attempt.directory.path, argv=argv, job=job.job,
+        env=_run_environment(attempt, job.working_dir, has_gpus),
         seconds=job.seconds, grace=job.grace, memory=job.memory,
-        umask=job.umask,
+        umask=job.umask, cwd=f"work/{job.working_dir}" if job.working_dir else "work",
     )  # fmt: skip
 
 
@@ -36,7 +40,7 @@ def job_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
         "XT_NODE_ID": node,
         "XT_JOB_ID": job.name,
         "XT_CONTROLLER": "1",
-        "XT_USERNAME": job.env.get("USER", ""),
+        "XT_USERNAME": job.env.get("XT_USERNAME") or job.env.get("USER", ""),
         "TURNOUT_EXPERIMENT": job.experiment,
         "TURNOUT_WORKSPACE": job.workspace,
         "TURNOUT_NODE": node,
@@ -45,7 +49,7 @@ def job_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
     }
 
 
-def _run_environment(attempt: Attempt, has_gpus: bool) -> Dict[str, str]:
+def _run_environment(attempt: Attempt, working_dir: str, has_gpus: bool) -> Dict[str, str]:
     grant, directory = attempt.grant, attempt.directory
     env = {
         "TURNOUT_RUN_NAME": grant.name,
@@ -53,10 +57,11 @@ def _run_environment(attempt: Attempt, has_gpus: bool) -> Dict[str, str]:
         "TURNOUT_OUTPUT_DIR": directory.kept,
         "TURNOUT_PARAMS": json.dumps(grant.params),
         "TURNOUT_SPOOL": directory.track,
-        "PWD": directory.work,
+        "PWD": f"{directory.work}/{working_dir}" if working_dir else directory.work,
         "XT_RUN_NAME": grant.name,
         "XT_OUTPUT_DIR": directory.kept,
         "XT_RESUME_NAME": grant.name if grant.attempt > 1 else "",
+        **attempt.env,
     }
     if has_gpus:
         env["CUDA_VISIBLE_DEVICES"] = ",".join(attempt.gpus)

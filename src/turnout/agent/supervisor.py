@@ -43,6 +43,7 @@ _MESSAGES = {
     "oom": "out of memory",
     "cancelled": "cancelled",
     "stopped": "stopped",
+    "preempted": "preempted",
 }
 
 
@@ -51,7 +52,7 @@ class Order(NamedTuple):
 
     `seconds` limits its time and `memory` its bytes, None = no limit. `grace` is how long the tree has between SIGTERM
     and SIGKILL when it is ended; `linger` the same for what a command that ended by itself left running. `umask` is the
-    command's, None = ours.
+    command's, None = ours. `cwd` is where in `dir` it begins.
     """
 
     key: str
@@ -64,6 +65,7 @@ class Order(NamedTuple):
     memory: Optional[int] = None
     linger: float = 2.0
     umask: Optional[int] = None
+    cwd: str = "work"
 
 
 def supervise(order: Order, env: Environment) -> bool:
@@ -136,7 +138,7 @@ class _Attempt:
         me = os.getpid()
         try:
             self._output = _open_output(f"{self._ctl}/output")
-            os.chdir(f"{self._order.dir}/work")
+            os.chdir(f"{self._order.dir}/{self._order.cwd}")
             self._arm(tree.ProcessId(me, tree.start_time(me) or 0), limit.cgroup)
             try:
                 limit.enter()

@@ -81,6 +81,11 @@ class Teller:
         elif (self._holding.attempts or self._must_report) and not self._may_wait(now):
             self._report(now)
 
+    def speak(self) -> None:
+        """Something about ourselves is new: it is told with the next report, which comes at once."""
+        self._must_report = True
+        self.poll = self._holding.poll()
+
     def take(self, orders: Orders, asked: Poll, sent: float) -> bool:
         """Orders that came with an answer, by poll or by report; whether anything in them was new."""
         self.heard = time.monotonic()

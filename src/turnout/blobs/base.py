@@ -23,6 +23,14 @@ class Sample:
     damaged: list[str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unneeded:
+    """What a collection at once would remove `now`, and what it leaves for `later`, since it was wanted lately."""
+
+    now: Usage
+    later: Usage
+
+
 class Blobs(Protocol):
     """Content by sha256 (64 hex digits). Putting is idempotent; what was put is never changed; any thread may call.
 
@@ -62,6 +70,13 @@ class Blobs(Protocol):
         call at least `older_than` seconds later removes it, unless `missing` or a put named it in between. Choose
         `older_than` longer than the longest time between asking what is missing and submitting the job that needs it.
         """
+
+    def unneeded(self, keep: Set[str]) -> Unneeded:
+        """What is not in `keep`. Changes nothing."""
+
+    def gc_at_once(self, keep: Set[str]) -> Usage:
+        """Remove what is not in `keep`, in one phase; what was sent or asked for within the last hour stays. A client
+        that slept for longer between asking and submitting is told to send again."""
 
     def check(self) -> list[str]:
         """Read everything; the digests of the blobs that are damaged, which then count as missing."""

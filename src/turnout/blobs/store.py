@@ -8,7 +8,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -16,15 +16,17 @@ from typing import BinaryIO
 
 from turnout import errors
 from turnout.blobs import faults
-from turnout.blobs.base import Sample, Usage
+from turnout.blobs.base import Sample, Unneeded, Usage
 from turnout.blobs.large import LargeBlobs
 from turnout.blobs.marks import Marks
 from turnout.blobs.packs import LARGEST
+from turnout.blobs.recent import Recent
 from turnout.blobs.small import SmallBlobs
 
 _BATCH = 8 << 20  # bytes of small blobs gathered for one write and one fsync
 _SAMPLED = 5000  # small blobs, and as many large ones, chosen to be looked at
 _SAMPLED_SIZE = 64 << 20
+_RECENT_SECONDS = 3600.0
 
 
 class BlobStore:
@@ -45,6 +47,7 @@ class BlobStore:
             self._large = LargeBlobs(f"{root}/files")
             self._marks = Marks(f"{root}/unwanted")
         self._wanting = threading.Lock()  # held while saying what is there, and while a collection decides
+        self._recent = Recent(_RECENT_SECONDS)
 
     def close(self) -> None:
         """Save the index. Closing twice, or using the store afterwards, is fine."""
@@ -55,6 +58,7 @@ class BlobStore:
         wanted = {digest: faults.raw(digest) for digest in digests}
         with self._wanting, faults.writing():
             self._marks.release(wanted)
+            self._recent.note(wanted.values())
             absent = self._small.absent(wanted.values())
             return [digest for digest, raw in wanted.items() if raw in absent and digest not in self._large.sizes]
 
@@ -111,14 +115,31 @@ class BlobStore:
         sizes = self._large.sizes.copy()
         return Usage(blobs=len(self._small) + len(sizes), bytes=self._small.disk_bytes() + sum(sizes.values()))
 
+    def unneeded(self, keep: Set[str]) -> Unneeded:
+        found = [digest for digest in self._all() if digest not in keep]
+        with self._wanting:
+            lately = [digest for digest in found if bytes.fromhex(digest) in self._recent]
+        return Unneeded(now=self._usage_of(set(found) - set(lately)), later=self._usage_of(lately))
+
+    def gc_at_once(self, keep: Set[str]) -> Usage:
+        return self._collect(keep, 0.0, time.time(), spare_recent=True)
+
     def gc(self, keep: Set[str], older_than: float, *, now: float | None = None) -> Usage:
         """As `Blobs.gc`; `now` replaces the wall clock."""
-        now = time.time() if now is None else now
+        return self._collect(keep, older_than, time.time() if now is None else now, spare_recent=False)
+
+    def _usage_of(self, digests: Collection[str]) -> Usage:
+        sizes = [self._small.size(bytes.fromhex(digest)) or self._large.sizes.get(digest, 0) for digest in digests]
+        return Usage(blobs=len(sizes), bytes=sum(sizes))
+
+    def _collect(self, keep: Set[str], older_than: float, now: float, *, spare_recent: bool) -> Usage:
         before = self.usage().bytes
         found = [digest for digest in self._all() if digest not in keep]
         with self._wanting, faults.writing():
             unwanted = {digest: self._marks.since.get(digest, now) for digest in found}
             ripe = {digest for digest, since in unwanted.items() if now - since >= older_than}
+            if spare_recent:
+                ripe = {digest for digest in ripe if bytes.fromhex(digest) not in self._recent}
             self._small.drop(map(bytes.fromhex, ripe))
             self._large.remove(digest for digest in ripe if digest in self._large.sizes)
             self._marks.replace({digest: since for digest, since in unwanted.items() if digest not in ripe})
@@ -160,6 +181,7 @@ class BlobStore:
     def _put_small(self, batch: dict[bytes, bytes]) -> None:
         with self._wanting, faults.writing():
             self._marks.release(digest.hex() for digest in batch)
+            self._recent.note(batch)
             absent = self._small.absent(batch)
         new = {digest: batch[digest] for digest in absent} if len(absent) < len(batch) else batch
         if new:

@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
 
 def _own_options(args: list[str]) -> list[str]:
     """The arguments that are turnout's, not those of the command to run."""
-    if "run" not in args[:1]:
+    if args[:1] not in (["run"], ["rerun"]):
         return args
     own: list[str] = []
     for arg in args[1:]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from turnout.cli import render
 from turnout.client import Client
 from turnout.model.ids import parse_job_name
-from turnout.model.state import TERMINAL
-
-_DEFAULT_COLUMNS = ("name", "state", "job", "experiment", "duration", "created", "command")
 
 
 def status(name: str | None, json: bool) -> None:
@@ -69,14 +65,31 @@ def attach(name: str, json: bool) -> int:
         render.print_json(client.wait(name))
         return 0
     try:
-        for piece in client.output(name, follow=True):
-            _write(piece)
+        view = _follow(client, name)
     except KeyboardInterrupt:
         render.complain(f"left {name}; it goes on", f"`turnout attach {name}` comes back to it")
         return 0
-    view = client.run(name)
+    if "counts" in view:
+        counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
+        print(f"{view['name']}: {counts}", file=sys.stderr)
+        return 0
     print(f"{name}: {view['state']} {_brief(view)}".rstrip(), file=sys.stderr)
     return 0
+
+
+def _follow(client: Client, name: str) -> dict[str, Any]:
+    """Shows what it prints until it is over: a run, or all runs of a job or parent that has several."""
+    view = _view(client, client.stands_for(name))
+    if view.get("runs", 1) > 1 or view.get("children") or view.get("remaining"):
+        from turnout.cli.attaching import attach_job
+
+        return attach_job(client, view.get("job") or view["name"])
+    if "counts" in view:
+        (run,) = client.runs([f"job = {view['name']}"], limit=1)
+        name = run["name"]
+    for piece in client.output(name, follow=True):
+        _write(piece)
+    return client.run(name)
 
 
 def logs(name: str, follow: bool, attempt: int | None, json: bool) -> None:
@@ -146,74 +159,7 @@ def why(name: str, json: bool) -> None:
     if json:
         render.print_json(found)
         return
-    print(f"{found['run']} is {render.coloured(found['state'], found['state'])}.")
+    name = next(found[kind] for kind in ("run", "job", "node") if kind in found)
+    print(f"{name} is {render.coloured(found['state'], found['state'])}.")
     for line in found["why"]:
         print(f"  {render.harmless(line)}")
-
-
-def list_runs(filters: Sequence[str], sort: str, columns: str, limit: int, json: bool) -> None:
-    from turnout.query import Column, parse_columns
-
-    wanted = parse_columns(columns) if columns else [Column(name, name) for name in _DEFAULT_COLUMNS]
-    found = Client().runs(filters, sort=sort, limit=limit)
-    if json:
-        render.print_json(found)
-        return
-    if not found:
-        print("no runs" + (" match" if filters else " yet; `turnout run COMMAND` makes one"))
-        return
-    if not columns:
-        wanted = _with_values(wanted, found)
-    rows = [[_cell(view, column) for column in wanted] for view in found]
-    numeric = frozenset(i for i, column in enumerate(wanted) if _is_numeric(found, column.name))
-    state = next((i for i, column in enumerate(wanted) if column.name == "state"), -1)
-    render.table([column.header for column in wanted], rows, right=numeric, state=state)
-    if len(found) == limit:
-        print(f"… at most {limit} shown; -n shows more", file=sys.stderr)
-
-
-def _with_values(columns: list[Any], found: list[dict[str, Any]]) -> list[Any]:
-    """Without chosen columns, metrics are shown too where there are a few."""
-    from turnout.query import Column
-
-    names = sorted({name for view in found for name in view["metrics"]})
-    extra = [Column(f"metrics.{name}", name) for name in names[:3]]
-    return [*columns[:-1], *extra, columns[-1]]
-
-
-def _cell(view: dict[str, Any], column: Any) -> str:
-    value = render.value_of(view, column.name)
-    if column.format:
-        return render.shown(value, column.format)
-    if column.name in ("created", "queued", "started", "ended"):
-        return render.ago(value)
-    return render.span(value) if column.name == "duration" else render.shown(value)
-
-
-def _is_numeric(found: list[dict[str, Any]], name: str) -> bool:
-    values = [value for view in found if (value := render.value_of(view, name)) is not None]
-    return bool(values) and all(isinstance(value, int | float) for value in values)
-
-
-def list_jobs(limit: int, json: bool) -> None:
-    found = Client().jobs(limit=limit)
-    if json:
-        render.print_json(found)
-        return
-    if not found:
-        print("no jobs yet; `turnout run COMMAND` makes one")
-        return
-    rows = []
-    for view in found:
-        done = sum(view["counts"].get(state, 0) for state in TERMINAL)
-        failed = view["counts"].get("failed", 0)
-        rows.append(
-            [view["name"], view["state"], f"{done}/{view['runs']}", failed or "", view["experiment"], view["target"],
-             render.ago(view["created"]), render.shown(view["command"])]
-        )  # fmt: skip
-    render.table(
-        ["job", "state", "done", "failed", "experiment", "target", "created", "command"],
-        rows,
-        right=frozenset({2, 3}),
-        state=1,
-    )

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from turnout.errors import InvalidInput, TurnoutError
+from turnout.cli.completing import names_of as names_of
+from turnout.errors import InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NOBODY_READS = 141
@@ -40,20 +41,15 @@ class Commands(click.Group):
         return code
 
 
-def names_of(kind: str) -> Callable[..., list[str]]:
-    """Names of recent runs or jobs, for the shell's tab key; silent when there is no hub."""
+def meant(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+    """A name, or names, as typed: ``$lastrun`` becomes the run it stands for, ``-`` the names that are piped in."""
+    if context.resilient_parsing or value is None or value == ():
+        return value
+    if value == "":
+        raise InvalidInput("an empty name", hint="a shell makes nothing of $lastrun: write '$lastrun', or @lastrun")
+    from turnout.cli import names
 
-    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-        from turnout.client import Client
-
-        try:
-            client = Client(start=False)
-            found = client.jobs(limit=50) if kind == "jobs" else client.runs(limit=50)
-        except TurnoutError:
-            return []
-        return [view["name"] for view in found if view["name"].startswith(incomplete)]
-
-    return complete
+    return names.one(value) if isinstance(value, str) else tuple(names.several(value))
 
 
 def as_json(function: F) -> F:
@@ -61,15 +57,9 @@ def as_json(function: F) -> F:
 
 
 def run_name(function: F) -> F:
-    return click.argument("name", metavar="RUN", shell_complete=names_of("runs"))(function)
+    return click.argument("name", metavar="RUN", callback=meant, shell_complete=names_of("runs"))(function)
 
 
 def filters(function: F) -> F:
     text = "Such as 'state=failed and metrics.loss<0.3'; may be repeated."
     return click.option("--filter", "-f", "filters", multiple=True, help=text)(function)
-
-
-def limit(function: F) -> F:
-    return click.option(
-        "--limit", "-n", default=50, show_default=True, type=click.IntRange(min=1), help="At most so many."
-    )(function)

@@ -34,14 +34,7 @@ def plot(metrics: list[str], names: list[str], filters: list[str], output: Path,
 def _choose(client: Client, metrics: list[str], names: list[str], filters: list[str]) -> list[dict[str, Any]]:
     """The named runs, the runs of named jobs, or the newest; of these, the ones that logged any of the metrics."""
     logged = " or ".join(f'metrics."{metric}" exists' for metric in metrics)
-    chosen: list[dict[str, Any]] = []
-    for name in names:
-        if name.startswith("job"):
-            chosen += client.runs([*filters, f"job = {name}", logged], sort="name", limit=_MOST_RUNS)
-        else:
-            chosen.append(client.run(name))
-    if not names:
-        chosen = client.runs([*filters, logged], sort="name", limit=_MOST_RUNS)
+    chosen = client.runs([*filters, logged], names=names, sort="name", limit=_MOST_RUNS)
     if not chosen:
         raise NotFound(f"no run logged {' or '.join(metrics)}", hint="`turnout show RUN` lists what a run logged")
     return chosen

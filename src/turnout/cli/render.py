@@ -54,27 +54,44 @@ def table(
     """Aligned columns; the widest text columns are cut when the terminal is too narrow, never when piped."""
     headers = [harmless(header) for header in headers]
     cells = [[harmless("" if cell is None else cell) for cell in row] for row in rows]
-    widths = [max([len(header), *(len(row[i]) for row in cells)]) for i, header in enumerate(headers)]
+    widths = [max([width(header), *(width(row[i]) for row in cells)]) for i, header in enumerate(headers)]
     if sys.stdout.isatty():
         _shrink(widths, shutil.get_terminal_size().columns)
-    print(_line(list(headers), widths, right).rstrip())
-    for row in cells:
-        text = _line(row, widths, right)
-        if 0 <= state < len(row):
-            cut = _fit(row[state], widths[state])
-            text = text.replace(cut, coloured(cut, row[state]), 1)
-        print(text.rstrip())
+    aligned(headers, cells, widths, right=right, state=state)
 
 
-def _line(row: list[str], widths: list[int], right: frozenset[int]) -> str:
-    cells = [_fit(cell, width) for cell, width in zip(row, widths, strict=True)]
-    return "  ".join(
-        cell.rjust(w) if i in right else cell.ljust(w) for i, (cell, w) in enumerate(zip(cells, widths, strict=True))
-    )
+def aligned(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], *, right: frozenset[int], state: int
+) -> None:
+    """Prints harmless cells in columns of these widths; what is wider is cut. `state` is the column with colours."""
+    for number, row in enumerate([headers, *rows]):
+        fitting = [_fit(cell, wanted) for cell, wanted in zip(row, widths, strict=True)]
+        cells = [_pad(cell, wanted, i in right) for i, (cell, wanted) in enumerate(zip(fitting, widths, strict=True))]
+        if number and 0 <= state < len(row):
+            cells[state] = cells[state].replace(fitting[state], coloured(fitting[state], row[state]), 1)
+        print("  ".join(cells).rstrip())
 
 
-def _fit(cell: str, width: int) -> str:
-    return cell if len(cell) <= width else cell[: max(width - 1, 0)] + "…"
+def width(text: str) -> int:
+    """How many columns of a terminal it takes: some characters take two, some none."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def _pad(cell: str, wanted: int, to_right: bool) -> str:
+    space = " " * (wanted - width(cell))
+    return space + cell if to_right else cell + space
+
+
+def _fit(cell: str, wanted: int) -> str:
+    if width(cell) <= wanted:
+        return cell
+    while cell and width(cell) > wanted - 1:
+        cell = cell[:-1]
+    return cell + "…"
 
 
 def _shrink(widths: list[int], total: int) -> None:
@@ -87,7 +104,7 @@ def ago(text: str | None) -> str:
     if text is None:
         return ""
     seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
-    return f"{span(max(0.0, seconds))} ago"
+    return f"{span(max(0, int(seconds)))} ago"
 
 
 def span(seconds: float | None) -> str:

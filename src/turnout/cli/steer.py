@@ -32,6 +32,16 @@ def cancel(what: dict[str, Any], json: bool) -> None:
         print(f"… and {len(done) - 50} more")
 
 
+def release(names: tuple[str, ...], json: bool) -> None:
+    released = Client().release(*names)
+    if json:
+        render.print_json(released)
+    elif released:
+        print(f"{', '.join(released[:20])}{' …' if len(released) > 20 else ''} released")
+    else:
+        print("nothing of that was held")
+
+
 def extract(name: str, directory: Path, json: bool) -> None:
     told = Client().extract(name, directory)
     if json:

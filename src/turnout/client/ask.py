@@ -6,11 +6,12 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from turnout.client.layout import Layout
 from turnout.errors import InvalidInput, NotFound, TurnoutError
 from turnout.model.ids import check_env_key, check_tag_key
 from turnout.model.spec import CommandKind, Retry, RunSpec
@@ -86,60 +87,84 @@ class What:
     script_path: str | None = None
 
 
-def understand(command: list[str], multi: Path | None, cwd: Path) -> What:
-    """Script, Python file or command; with a `multi` file a run per line: whole commands, or arguments of `command`."""
-    if not command and multi is None:
-        raise InvalidInput("no command", hint="write `turnout run COMMAND [ARGS…]`, or give a file with --multi")
-    if multi is None:
-        return _single(command, [command[1:]], cwd)
-    lines = _lines(multi)
+def understand(command: list[str], multi: Path | None, here: Layout, listed: Sequence[str] = ()) -> What:
+    """Script, Python file or command; with a `multi` file a run per line: whole commands, or arguments of `command`.
+
+    `listed` are the lines that the settings have for when nothing is asked for here.
+    """
+    if command and multi is None:
+        return _single(command, [command[1:]], here)
+    if multi is None and not listed:
+        hint = "write `turnout run COMMAND [ARGS…]`, give a file with --multi, or list `commands:` in turnout.yaml"
+        raise InvalidInput("no command", hint=hint)
+    source = "commands" if multi is None else str(multi)
+    lines = _lines(multi) if multi is not None else _split("\n".join(listed), source)
     if command:
-        return _single(command, [[*command[1:], *line] for line in lines.values()], cwd)
+        return _single(command, [[*command[1:], *line] for line in lines.values()], here)
     first = {line[0] for line in lines.values()}
     if len(first) == 1 and _is_script(next(iter(first))):
-        return _single([next(iter(first))], [line[1:] for line in lines.values()], cwd)
+        return _single([next(iter(first))], [line[1:] for line in lines.values()], here)
     whole = []
     for number, line in lines.items():
         try:
-            whole.append(RunSpec(argv=tuple(_as_command(line, cwd))))
+            whole.append(RunSpec(argv=tuple(_as_command(line, here))))
         except TurnoutError as error:
-            raise type(error)(f"{multi}:{number}: {error.message}", hint=error.hint) from error
-    return What(kind=CommandKind.COMMAND, display=("--multi", str(multi)), runs=tuple(whole))
+            raise type(error)(f"{source}:{number}: {error.message}", hint=error.hint) from error
+    return What(kind=CommandKind.COMMAND, display=("--multi", source), runs=tuple(whole))
 
 
-def _single(command: list[str], arguments: list[list[str]], cwd: Path) -> What:
+def _single(command: list[str], arguments: list[list[str]], here: Layout) -> What:
     name = command[0]
     display = tuple(command)
     runs = tuple(RunSpec(argv=tuple(each)) for each in arguments)
     if name.endswith(".sh"):
-        path = _script(name, cwd)
-        return What(kind=CommandKind.SCRIPT, display=display, runs=runs, script=_text(name, cwd), script_path=path)
+        path = here.in_tree(name)
+        return What(kind=CommandKind.SCRIPT, display=display, runs=runs, script=_text(name, here), script_path=path)
     if name.endswith(".py"):
-        return What(kind=CommandKind.PYTHON, display=display, runs=runs, script=python_script(_script(name, cwd)))
+        return What(kind=CommandKind.PYTHON, display=display, runs=runs, script=python_script(name, here))
     if name.endswith(".bat"):
-        raise InvalidInput(f"{name} is a Windows script, and this target is not Windows", hint="write a .sh run script")
-    argv = _as_command(command, cwd)
+        if not here.is_windows:
+            what = f"{name} is a Windows script, and this target is not Windows"
+            raise InvalidInput(what, hint="write a .sh run script")
+        start = ("cmd", "/c", here.from_working_dir(here.in_tree(name)))
+        batch = tuple(RunSpec(argv=(*start, *run.argv)) for run in runs)
+        return What(kind=CommandKind.COMMAND, display=display, runs=batch)
+    argv = _as_command(command, here)
     return What(
         kind=CommandKind.COMMAND, display=display, runs=tuple(RunSpec(argv=(argv[0], *run.argv)) for run in runs)
     )
+
+
+def parent_script(name: str | None, here: Layout) -> tuple[str | None, str | None]:
+    """The text of a parent script and where it lies (None: made by us); neither when there is none."""
+    if name is None:
+        return None, None
+    if name.endswith(".sh"):
+        path = here.in_tree(name)
+        return _text(name, here), path
+    if name.endswith(".py"):
+        return python_script(name, here), None
+    raise InvalidInput(f"{name} is neither a .sh nor a .py file", hint="give a script with --parent-script")
 
 
 def _is_script(name: str) -> bool:
     return name.endswith((".sh", ".py"))
 
 
-def _as_command(line: list[str], cwd: Path) -> list[str]:
+def _as_command(line: list[str], here: Layout) -> list[str]:
     """An argv whose program exists: found now, so that a typing error is told at once and not by a failed run."""
     name = line[0]
     if name.endswith(".py"):
-        return [_python(), "-u", _script(name, cwd), *line[1:]]
+        return [_python(here), "-u", here.from_working_dir(here.in_tree(name)), *line[1:]]
     if name.endswith(".sh"):
-        return _as_bash(_script(name, cwd), _text(name, cwd), line[1:])
+        return _as_bash(here.from_working_dir(here.in_tree(name)), _text(name, here), line[1:])
+    if not here.has_programs:
+        return line
     if "/" in name:
-        if not (cwd / name).exists():
-            raise NotFound(f"no program {name!r} in {cwd}", hint="check the path")
+        if not (here.cwd / name).exists():
+            raise NotFound(f"no program {name!r} in {here.cwd}", hint="check the path")
     elif shutil.which(name) is None:
-        near = f"; did you mean ./{name}?" if (cwd / name).exists() else ""
+        near = f"; did you mean ./{name}?" if (here.cwd / name).exists() else ""
         raise NotFound(
             f"no command {name!r}{near}", hint="check the spelling, or give the path of a script in this directory"
         )
@@ -153,44 +178,34 @@ def _as_bash(path: str, text: str, arguments: list[str]) -> list[str]:
     return ["bash", "-c", text.replace(f'"{_ARGUMENTS}"', '"$@"').replace(_ARGUMENTS, '"$@"'), path, *arguments]
 
 
-def _script(name: str, cwd: Path) -> str:
-    """A script's path in the snapshot."""
-    path = Path(os.path.normpath(cwd / name))
-    if not path.is_relative_to(cwd):
-        raise InvalidInput(f"{name} is outside {cwd}, which is what is frozen", hint=f"run this in {path.parent}")
-    if not path.is_file():
-        hint = "check the name; scripts are looked for in the current directory"
-        raise NotFound(f"no script {name!r} in {cwd}", hint=hint)
-    return path.relative_to(cwd).as_posix()
-
-
-def _text(name: str, cwd: Path) -> str:
+def _text(name: str, here: Layout) -> str:
     try:
-        return (cwd / name).read_text(encoding="utf-8")
+        return (here.cwd / name).read_text(encoding="utf-8")
     except UnicodeError as error:
         raise InvalidInput(f"{name} is not UTF-8 text", hint="save it as UTF-8, or run it as: bash " + name) from error
     except OSError as error:
         raise InvalidInput(f"{name} cannot be read: {error.strerror}", hint="make it readable (chmod u+r)") from error
 
 
-def python_script(path: str) -> str:
-    """The run script for a Python file: the environment active here, then ``python -u``."""
-    lines = ["#!/usr/bin/env bash", f"# made by turnout to run {path}"]
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        prefix = os.environ.get(name)
-        if prefix:
-            lines.append(f"export {name}={shlex.quote(prefix)}")
-            lines.append(f'export PATH={shlex.quote(os.path.join(prefix, "bin"))}:"$PATH"')
-            break
-    lines.append(f"exec {_python()} -u {shlex.quote(path)} $RUN_ARGS$")
+def python_script(name: str, here: Layout) -> str:
+    """The run script for a Python file: its environment, then ``python -u``."""
+    path = here.in_tree(name)
+    lines = ["#!/usr/bin/env bash", f"# made by turnout to run {path}", *here.activation]
+    lines.append(f"exec {_python(here)} -u {shlex.quote(here.from_working_dir(path))} $RUN_ARGS$")
     return "\n".join(lines) + "\n"
 
 
-def _python() -> str:
-    for name in ("python", "python3"):
-        if shutil.which(name):
-            return name
-    raise NotFound("no python here", hint="activate an environment that has one")
+def _python(here: Layout) -> str:
+    if here.python is not None:
+        return here.python
+    if shutil.which(python_here()) is None:
+        raise NotFound("no python here", hint="activate an environment that has one")
+    return python_here()
+
+
+def python_here() -> str:
+    """The command that starts Python in this shell."""
+    return "python" if shutil.which("python") else "python3"
 
 
 def _lines(path: Path) -> dict[int, list[str]]:
@@ -200,6 +215,10 @@ def _lines(path: Path) -> dict[int, list[str]]:
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(f"--multi {path}: {why}", hint="give a text file with one command per line") from error
+    return _split(text, str(path))
+
+
+def _split(text: str, path: str) -> dict[int, list[str]]:
     lines: dict[int, list[str]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if "\0" in line:

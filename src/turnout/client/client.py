@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote, urlencode
 
+from turnout.client import recent
 from turnout.client.connect import connect
+from turnout.client.keeping import Keeping
+from turnout.client.lists import Lists
 from turnout.errors import HubUnreachable, NotFound, TurnoutError, from_dict
 from turnout.home import Home
-from turnout.model.ids import parse_job_name
+from turnout.model.ids import parse_job_name, parse_run_name
 from turnout.model.spec import JobSpec
 from turnout.model.state import TERMINAL
 from turnout.wire import pack
 from turnout.wire.http import Answer, Body, Connection, Unreachable
+
+if TYPE_CHECKING:
+    from turnout.config import TargetSettings
+    from turnout.wire.manifest import Entry
 
 View = dict[str, Any]
 _WAIT = 20.0
@@ -32,7 +39,7 @@ class RunFailed(TurnoutError):
     exit_code = 1
 
 
-class Client:
+class Client(Lists, Keeping):
     """The hub of this user (or of `home`), started when it is needed. Not for use by several threads at once."""
 
     def __init__(self, home: str | Path | None = None, *, start: bool = True) -> None:
@@ -49,7 +56,13 @@ class Client:
         """
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         body = json.dumps(spec, default=_as_dict).encode()
-        return self._view("POST", "/api/jobs", body, headers=headers)
+        answer = self._view("POST", "/api/jobs", body, headers=headers)
+        recent.remember(self._home, _here(), answer)
+        return answer
+
+    def stands_for(self, name: str) -> str:
+        """What ``$lastrun`` or ``$lastjob`` stands for: the last submitted from this directory, else of all."""
+        return recent.stands_for(self._home, _here(), name)
 
     def submit_command(self, command: Sequence[str], *, cwd: str | Path | None = None, **wishes: Any) -> View:
         """What ``turnout run -d COMMAND`` does: freezes `cwd`, hands the job over, and gives what `submit` gives.
@@ -90,32 +103,32 @@ class Client:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def runs(self, filters: Sequence[str] = (), *, sort: str = "", limit: int = 100, offset: int = 0) -> list[View]:
-        query = [("filter", text) for text in filters] + [
-            ("sort", sort),
-            ("limit", str(limit)),
-            ("offset", str(offset)),
-        ]
-        return list(self._json("GET", "/api/runs?" + urlencode(query)))
-
-    def jobs(self, *, limit: int = 100, offset: int = 0) -> list[View]:
-        return list(self._json("GET", f"/api/jobs?limit={limit}&offset={offset}"))
-
     def run(self, name: str) -> View:
-        return self._view("GET", _run(name))
+        return self._view("GET", self._run(name))
 
     def job(self, name: str) -> View:
-        return self._view("GET", _job(name))
+        return self._view("GET", self._job(name))
 
     def events(self, name: str) -> list[View]:
-        return list(self._json("GET", _run(name, "events")))
+        return list(self._json("GET", self._run(name, "events")))
 
     def metrics(self, name: str, names: Sequence[str] = ()) -> dict[str, list[View]]:
         query = "?" + urlencode([("names", metric) for metric in names]) if names else ""
-        return self._view("GET", _run(name, "metrics") + query)
+        return self._view("GET", self._run(name, "metrics") + query)
 
     def why(self, name: str) -> View:
-        return self._view("GET", _run(name, "why"))
+        """Why a run or job waits, or ended as it did; of a node, what it does. ``why`` are sentences."""
+        if parse_job_name(self.stands_for(name)) is not None:
+            return self._view("GET", self._job(name, "why"))
+        try:
+            return self._view("GET", self._run(name, "why"))
+        except NotFound as error:
+            if parse_run_name(name) is not None:
+                raise
+            try:
+                return self._view("GET", _path("node", name, "why"))
+            except NotFound:
+                raise error from None
 
     def output(
         self, name: str, *, follow: bool = False, attempt: int | None = None, offset: int = 0
@@ -129,7 +142,7 @@ class Client:
             query: dict[str, Any] = {"offset": offset, "seconds": _WAIT if follow else 0}
             if asked is not None:
                 query["attempt"] = asked
-            answer = self._request("GET", _run(name, "output") + "?" + urlencode(query), timeout=_WAIT + 30)
+            answer = self._request("GET", self._run(name, "output") + "?" + urlencode(query), timeout=_WAIT + 30)
             content = answer.read()
             headers = answer.headers
             shown, latest = int(headers["turnout-attempt"]), int(headers["turnout-attempts"])
@@ -150,7 +163,8 @@ class Client:
     def wait(self, name: str, *, timeout: float | None = None) -> View:
         """The run (or job) once it is over; TimeoutError after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        path = _job(name, "wait") if parse_job_name(name) is not None else _run(name, "wait")
+        name = self.stands_for(name)
+        path = self._job(name, "wait") if parse_job_name(name) is not None else self._run(name, "wait")
         while True:
             left = _WAIT if deadline is None else min(_WAIT, deadline - time.monotonic())
             if left <= 0:
@@ -161,13 +175,21 @@ class Client:
 
     def job_wait(self, name: str, *, seconds: float) -> View:
         """The job once it is over, or as it is after `seconds`."""
-        return self._view("GET", _job(name, "wait") + f"?seconds={seconds:.3f}", timeout=seconds + 30)
+        return self._view("GET", self._job(name, "wait") + f"?seconds={seconds:.3f}", timeout=seconds + 30)
 
     # --- steering ---------------------------------------------------------------------------------------------------
 
-    def cancel(self, runs: Sequence[str] = (), *, job: str | None = None, everything: bool = False) -> list[View]:
-        body = {"runs": list(runs), "job": job, "all": everything}
+    def cancel(
+        self, runs: Sequence[str] = (), *, job: str | None = None, everything: bool = False, place: str | None = None
+    ) -> list[View]:
+        """Cancels these runs, a job, or everything (at a target or node: `place`), and tells what became of each."""
+        runs = [self.stands_for(name) for name in runs]
+        body = {"runs": runs, "job": job and self.stands_for(job), "all": everything, "place": place}
         return list(self._json("POST", "/api/cancel", _encode(body)))
+
+    def release(self, *names: str) -> list[str]:
+        """Lets held runs, or those of held jobs, into the queue; the names of those that were held. Idempotent."""
+        return list(self._json("POST", "/api/release", _encode([self.stands_for(name) for name in names])))
 
     def extract(self, name: str, directory: str | Path) -> View:
         """Writes what the run was given to ``before/``, what it left to ``after/``, what it printed to ``output.txt``.
@@ -180,7 +202,7 @@ class Client:
 
     def files(self, name: str) -> View:
         """The digests of the manifests of what the run was given (`before`) and left (`after`); None for nothing."""
-        return self._view("GET", _run(name, "files"))
+        return self._view("GET", self._run(name, "files"))
 
     def download(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """Each blob with its digest, checked. BadPack when one is damaged, HubUnreachable when the hub goes away."""
@@ -191,10 +213,68 @@ class Client:
             self.close()
             raise HubUnreachable(f"the hub went away: {error}", hint="try again; see `turnout hub logs`") from error
 
+    # --- shares ------------------------------------------------------------------------------------------------------
+
+    def upload(
+        self, paths: Sequence[str | Path], share: str, *, path: str = "", allow_secrets: Sequence[str] = (),
+        omit: Sequence[str] = (), told: Callable[[int, int], None] | None = None,
+    ) -> View:  # fmt: skip
+        """Puts files, and all that directories hold, into a share (made if it is new), at `path` in it, and gives the
+        share as it is then. What runs were bound to before stays as it was. `told` hears of bytes done and in all."""
+        from turnout.client import shares
+
+        shares.check_name(share)
+        self._home.make()
+        files, cache = [Path(each) for each in paths], self._home.stat_cache
+        found = shares.gather(files, place=path, cache=cache, allow_secrets=allow_secrets, omit=omit)
+        digest = shares.deliver(found, self, told)
+        return self._view("POST", _path("share", share, ""), _encode({"manifest": digest}))
+
+    def download_share(
+        self, share: str, directory: str | Path, *, pattern: str | None = None,
+        told: Callable[[int, int], None] | None = None,
+    ) -> View:  # fmt: skip
+        """Writes the files of a share whose paths are, lie below, or match `pattern` into a new or empty directory."""
+        from turnout.client import shares
+
+        entries = shares.select(self.share_files(share), pattern)
+        if not entries:
+            hint = f"`turnout list shares {share}` shows what is in it"
+            raise NotFound(f"nothing in share {share!r} matches {pattern!r}", hint=hint)
+        return {"share": share, **shares.write(self, entries, Path(directory), told)}
+
+    def shares(self) -> list[View]:
+        return list(self._json("GET", "/api/shares"))
+
+    def share(self, name: str) -> View:
+        return self._view("GET", _path("share", name, ""))
+
+    def share_files(self, name: str) -> list[Entry]:
+        """What is in it, as its manifest has it."""
+        from turnout.client import shares
+
+        return shares.read_manifest(self, self.share(name)["manifest"])
+
+    def bind_share(self, name: str, path: str = "") -> View:
+        """What the share, or `path` in it, is now: ``{"manifest", "files", "bytes"}``. That never changes."""
+        return self._view("POST", _path("share", name, "bind"), _encode({"path": path}))
+
+    def delete_share(self, name: str) -> View:
+        """The share as it was. Runs that read it still can: they were bound to its files."""
+        return self._view("DELETE", _path("share", name, ""))
+
+    def open_blobs(self, digests: Sequence[str]) -> BinaryIO:
+        """A stream of these blobs as wire.pack has them."""
+        return self._request("POST", "/api/blobs/get", _encode(list(digests)), timeout=600.0).stream
+
     # --- the hub ----------------------------------------------------------------------------------------------------
 
     def hub(self) -> View:
         return self._view("GET", "/api/hub")
+
+    def define_target(self, name: str, target: TargetSettings) -> None:
+        """Tells the hub of a target that a project has in its settings. Idempotent. Conflict when it has another."""
+        self._view("PUT", f"/api/targets/{quote(name, safe='')}", json.dumps(target, default=_as_dict).encode())
 
     def targets(self) -> dict[str, View]:
         return self._view("GET", "/api/targets")
@@ -212,6 +292,12 @@ class Client:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _run(self, name: str, part: str = "") -> str:
+        return _path("run", self.stands_for(name), part)
+
+    def _job(self, name: str, part: str = "") -> str:
+        return _path("job", self.stands_for(name), part)
 
     def _view(self, *args: Any, **options: Any) -> View:
         return dict(self._json(*args, **options))
@@ -248,12 +334,11 @@ class Client:
         raise from_dict(told if isinstance(told, dict) else {"message": f"the hub answered {answer.status}"})
 
 
-def _run(name: str, part: str = "") -> str:
-    return _path("run", name, part)
-
-
-def _job(name: str, part: str = "") -> str:
-    return _path("job", name, part)
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # it was removed; then it is no directory anything was submitted from
+        return Path("/")
 
 
 def _path(kind: str, name: str, part: str) -> str:

@@ -9,21 +9,27 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from turnout import config as configuration
-from turnout.client import ask
+from turnout.client import ask, inputs, pythons, references, setups
+from turnout.client.layout import Layout, code_dirs, tree_path
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home
 from turnout.model.ids import check_env_key, check_label, check_tag_key
 from turnout.model.limits import check_amount
-from turnout.model.spec import JobSpec, Resources, Retry
-from turnout.snapshot import Limits, Sink, Snapshot, capture, deliver
+from turnout.model.setup import Setup
+from turnout.model.spec import JobSpec, Resources, Retry, Schedule
+from turnout.snapshot import Joined, Limits, Part, Sink, capture, join
 
 #: A run started from within a run is its own run.
 _NOT_INHERITED = (
     "TURNOUT_RUN_", "TURNOUT_ATTEMPT", "TURNOUT_SPOOL", "TURNOUT_PARAMS", "TURNOUT_OUTPUT_DIR", "TURNOUT_JOB",
-    "TURNOUT_NODE", "XT_",
+    "TURNOUT_NODE", "TURNOUT_DATA_DIR", "TURNOUT_MODEL_DIR", "TURNOUT_SECRET_", "XT_",
 )  # fmt: skip
+
+#: Without these hardly any program works.
+_MINIMAL = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,33 +44,63 @@ class Wish:
     tags: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     resources: Resources = field(default_factory=Resources)
-    grace: float = 10.0
-    retry: Retry = field(default_factory=Retry)
+    grace: float | None = None
+    retry: Retry | None = None
     priority: int = 0
-    runs: int = 1
+    runs: int | None = None
+    repeat: int | None = None
+    nodes: int | None = None
+    schedule: Schedule = Schedule.DYNAMIC
+    parent_script: str | None = None
+    held: bool = False
+    notify: str | None = None
+    keep_node: bool = False
     multi: Path | None = None
     concurrent: int | None = None
     snapshot: bool = True
     allow_secrets: tuple[str, ...] = ()
+    setup: str | None = None
+    data: str | None = None
+    data_action: str | None = None
+    data_writable: bool | None = None
+    data_local: str | None = None
+    model: str | None = None
+    model_action: str | None = None
+    model_writable: bool | None = None
+    model_local: str | None = None
+    code_dirs: tuple[str, ...] | None = None
+    code_omit: tuple[str, ...] | None = None
+    working_dir: str | None = None
+    after: tuple[str, ...] | None = None
+    after_omit: tuple[str, ...] | None = None
+
+
+class Hub(Sink, inputs.Binder, Protocol):
+    """Who keeps files, and knows shares and targets; a Client is one."""
+
+    def define_target(self, name: str, target: configuration.TargetSettings) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A specification that lacks only the name of its snapshot, and that snapshot (None: nothing is frozen)."""
+    """A specification that lacks only the name of its snapshot (None: nothing is frozen), and of what it reads."""
 
     spec: JobSpec
-    snapshot: Snapshot | None
+    snapshot: Joined | None
+    target: configuration.TargetSettings | None = None
+    """where the project has its own"""
 
-    def deliver(self, sink: Sink) -> JobSpec:
+    def deliver(self, hub: Hub) -> JobSpec:
         """Brings the files to where they are kept; the whole specification. May be repeated."""
+        if self.target is not None:
+            hub.define_target(self.spec.target, self.target)
+        spec = inputs.bind(self.spec, hub)
         if self.snapshot is None:
-            return self.spec
+            return spec
         if not self.snapshot.entries:
-            return replace(self.spec, git=self.snapshot.git)
-        kept = deliver(self.snapshot, sink)
-        return replace(
-            self.spec, before=kept.digest, before_files=kept.files, before_bytes=kept.total_bytes, git=kept.git
-        )
+            return replace(spec, git=self.snapshot.git)
+        kept = self.snapshot.deliver(hub)
+        return replace(spec, before=kept.digest, before_files=kept.files, before_bytes=kept.total_bytes, git=kept.git)
 
 
 def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prepared:
@@ -72,24 +108,89 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
 
     Raises InvalidInput, NotFound or SnapshotRefused.
     """
-    settings = configuration.load(configuration.find_project_file(cwd))
-    spec = _specify(wish, settings.general, cwd)
-    _check_target(spec.target, home)
+    project = configuration.find_project_file(cwd)
+    gathered = configuration.gather(home.config_file, project, _options(wish))
+    settings = gathered.config()
+    _check_target(settings.general.target, settings)
+    if wish.nodes is None:
+        wish = replace(wish, nodes=settings.targets[settings.general.target].nodes)
+    target = _own_target(gathered, settings, home) if project is not None else None
+    layout, setup = _surroundings(wish, settings, cwd)
+    spec = _specify(wish, settings, layout, setup)
+    is_here = settings.resolved(spec.target).service == "local"
+    secrets = references.to_send(spec.env, home, is_here=is_here)
+    spec = replace(spec, inherited_env={**spec.inherited_env, **secrets})
     if not wish.snapshot:
-        return Prepared(spec, None)
+        return Prepared(spec, None, target)
     if remember:
         home.make()
     code = settings.code
     limits = Limits(file_bytes=code.max_file_size, total_bytes=code.max_size, files=code.max_files)
     cache = home.stat_cache if remember else Path(os.devnull)  # where nothing is found and nothing can be kept
-    return Prepared(spec, capture(cwd, cache=cache, limits=limits, allow_secrets=wish.allow_secrets))
+    allowed = (*code.allow_secrets, *wish.allow_secrets)
+    parts = [
+        Part(capture(each.source, cache=cache, limits=limits, allow_secrets=allowed, omit=code.code_omit), each.place)
+        for each in layout.dirs
+    ]
+    return Prepared(spec, _checked(join(parts), layout), target)
 
 
-def _specify(wish: Wish, general: configuration.General, cwd: Path) -> JobSpec:
-    target = general.target if wish.target is None else wish.target
-    experiment = general.experiment if wish.experiment is None else wish.experiment
-    workspace = general.workspace if wish.workspace is None else wish.workspace
-    for kind, label in (("target", target), ("experiment", experiment), ("workspace", workspace)):
+def _checked(frozen: Joined, layout: Layout) -> Joined:
+    inside = layout.working_dir
+    if inside and not any(entry.path.startswith(f"{inside}/") for entry in frozen.entries):
+        hint = "check --working-dir; it is a directory among the frozen files"
+        raise InvalidInput(f"no directory {inside!r} in what is frozen", hint=hint)
+    return frozen
+
+
+def _surroundings(wish: Wish, settings: configuration.Config, cwd: Path) -> tuple[Layout, Setup | None]:
+    """Where the runs' files are and come from, and what is installed for them."""
+    target = settings.targets[settings.general.target]
+    is_here = settings.provider_of(target) == "local"
+    setup = setups.specify(wish.setup or target.setup, settings.setups, python=ask.python_here())
+    layout = Layout(
+        cwd=cwd, dirs=code_dirs(settings.code.code_dirs, cwd),
+        working_dir=tree_path(settings.code.working_dir or "", "the working directory"),
+        activation=() if setup else pythons.active_here() if is_here else pythons.named(settings.general.default_env),
+        python=_python(setup, settings.general.default_env, is_here),
+        has_programs=is_here and setup is None,
+        is_windows=settings.settings_of(target).get("os") == "windows",
+    )  # fmt: skip
+    return layout, setup
+
+
+def _python(setup: Setup | None, default_env: str | None, is_here: bool) -> str | None:
+    """What Python is called there; None = as here."""
+    has_environment = setup.needs_environment if setup is not None else bool(default_env) and not is_here
+    return "python" if has_environment else None if is_here else "python3"
+
+
+def _options(wish: Wish) -> configuration.Options:
+    """What the command line says about settings."""
+    return {
+        "general.target": ("--target", wish.target),
+        "general.experiment": ("--experiment", wish.experiment),
+        "general.workspace": ("--workspace", wish.workspace),
+        "general.grace": ("--grace", wish.grace),
+        "general.notify": ("--notify", wish.notify),
+        "data.action": ("--data-action", wish.data_action),
+        "data.writable": ("--data-writable", wish.data_writable),
+        "data.local": ("--data-local", wish.data_local),
+        "model.action": ("--model-action", wish.model_action),
+        "model.writable": ("--model-writable", wish.model_writable),
+        "model.local": ("--model-local", wish.model_local),
+        "code.code-dirs": ("--code-dir", wish.code_dirs),
+        "code.code-omit": ("--code-omit", wish.code_omit),
+        "code.working-dir": ("--working-dir", wish.working_dir),
+        "after-files.after-dirs": ("--after", wish.after),
+        "after-files.after-omit": ("--after-omit", wish.after_omit),
+    }
+
+
+def _specify(wish: Wish, settings: configuration.Config, layout: Layout, setup: Setup | None) -> JobSpec:
+    general = settings.general
+    target, experiment, workspace = general.target, general.experiment, general.workspace
+    for kind, label in (("experiment", experiment), ("workspace", workspace)):
         check_label(label, kind)
     if wish.name is not None:
         check_label(wish.name, "run name")
@@ -98,16 +199,45 @@ def _specify(wish: Wish, general: configuration.General, cwd: Path) -> JobSpec:
         if value.encode(errors="ignore").decode() != value:
             raise InvalidInput(f"the value of tag {key!r} is not text", hint="give it in UTF-8")
     check_amount(wish.tags, "the tags")
-    for key in wish.env:
+    who = {"XT_USERNAME": general.username} if general.username else {}
+    env = {**who, **general.env_vars, **wish.env}
+    for key in env:
         check_env_key(key)
-    what = ask.understand(list(wish.command), wish.multi, cwd)
+    what = ask.understand(list(wish.command), wish.multi, layout, settings.commands)
+    parent_script, parent_script_path = ask.parent_script(wish.parent_script, layout)
+    is_here = settings.provider_of(settings.targets[target]) == "local"
+    data = inputs.specify("data", settings.data, named=wish.data, cwd=layout.cwd, is_here=is_here)
+    model = inputs.specify("model", settings.model, named=wish.model, cwd=layout.cwd, is_here=is_here)
+    after = (*settings.after_files.after_dirs, *(f"!{pattern}" for pattern in settings.after_files.after_omit))
+    repeat, total = _children(wish, len(what.runs))
     return JobSpec(
         kind=what.kind, display=what.display, runs=what.runs, script=what.script,
-        script_path=what.script_path, repeat=wish.runs, target=target, experiment=experiment,
-        workspace=workspace, label=wish.name, tags=dict(wish.tags), env=dict(wish.env), inherited_env=_inherited(),
-        resources=wish.resources, retry=wish.retry, grace=wish.grace, priority=wish.priority,
-        concurrent=wish.concurrent, umask=_umask(),
+        script_path=what.script_path, repeat=repeat, total=total, target=target, experiment=experiment,
+        workspace=workspace, label=wish.name, tags=dict(wish.tags), env=env,
+        notify=general.notify,
+        inherited_env=inherited_env(general.env_inherit), resources=wish.resources, grace=general.grace,
+        retry=ask.retry(general.retry) if wish.retry is None else wish.retry, priority=wish.priority,
+        concurrent=wish.concurrent, umask=_umask(), held=wish.held, keep_node=wish.keep_node, nodes=wish.nodes,
+        schedule=wish.schedule,
+        parent_script=parent_script, parent_script_path=parent_script_path, data=data, model=model, setup=setup,
+        working_dir=layout.working_dir, after=after,
     )  # fmt: skip
+
+
+def _children(wish: Wish, commands: int) -> tuple[int, int | None]:
+    """How many children each parent makes, and how many all of them together, if that is what was asked for."""
+    if wish.runs is not None and wish.repeat is not None:
+        hint = "--repeat N are the children of each node's run, --runs N those of all nodes together"
+        raise InvalidInput("--repeat and --runs exclude each other", hint=hint)
+    if commands > 1 and wish.nodes is not None:
+        if wish.runs is not None or wish.repeat is not None:
+            raise InvalidInput(
+                "with --multi, each line is a run: --runs and --repeat say nothing", hint="leave them out"
+            )
+        return 1, commands
+    if wish.nodes is not None and wish.runs is not None:
+        return 1, wish.runs
+    return wish.runs or wish.repeat or 1, None
 
 
 def _umask() -> int:
@@ -117,17 +247,40 @@ def _umask() -> int:
     return mask
 
 
-def _inherited() -> dict[str, str]:
-    """This environment, for a run on this machine."""
+def inherited_env(wanted: tuple[str, ...]) -> dict[str, str]:
+    """This environment, for a run on this machine: ``all`` of it, a ``minimal`` part, or that and some names more."""
     return {
         name: value
         for name, value in os.environ.items()
         if name.isascii() and name.isidentifier() and not name.startswith(_NOT_INHERITED)
-    }
+        and ("all" in wanted or name in _MINIMAL or name in wanted)
+    }  # fmt: skip
 
 
-def _check_target(name: str, home: Home) -> None:
+def _check_target(name: str, settings: configuration.Config) -> None:
     """An unknown target is told before anything is captured."""
-    known = configuration.load(home.config_file).targets
+    check_label(name, "target")
+    known = settings.targets
     if name not in known:
         raise NotFound(f"no target {name!r}", hint=f"known targets: {', '.join(sorted(known))}")
+
+
+def _own_target(
+    gathered: configuration.Gathered, settings: configuration.Config, home: Home
+) -> configuration.TargetSettings | None:
+    """The target where the project has it in its settings: then the hub is told. None where the user's own file does.
+
+    A project cannot change a target that all projects use.
+    """
+    name = settings.general.target
+    wanted, own = settings.resolved(name), configuration.load(home.config_file)
+    if name in own.targets:
+        known = own.resolved(name)
+        if replace(wanted, setup=known.setup, nodes=known.nodes) == known:
+            return None
+        hint = f"give the project's another name, or change it in {home.config_file}"
+        raise InvalidInput(f"the project changes target {name!r}, which all projects use", hint=hint)
+    from turnout.config.checking import checked
+
+    checked(gathered)
+    return wanted

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import asdict
 from typing import TypeVar
 
 from turnout.engine import steer
-from turnout.engine.report import Receipt, Telling, report
+from turnout.engine.report import PREEMPTED, Receipt, Telling, report
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.take import Jobs, Taker, held_by, job_orders, take
 from turnout.errors import Denied
 from turnout.schedule.machine import Cause, Lost
-from turnout.store.agents import Agent, boot_of, set_up
+from turnout.store.agents import Agent, boot_of, set_kept, set_up
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 from turnout.wire.messages import Attempt, Grant, Hello, JobOrder, Orders, Poll, Stop, Welcome
@@ -86,7 +86,7 @@ class Dispatch:
             if room.slots + room.ahead <= 0:
                 return None
             session.taking = True
-        taker = Taker(agent=session.agent, target=session.target, node=session.node, room=room)
+        taker = Taker(agent=session.agent, queue=session.queue, node=session.node, room=room)
 
         def done(future: Future[list[Grant]]) -> None:
             with self._sessions.lock:
@@ -117,6 +117,33 @@ class Dispatch:
 
         return _then(self._store.submit(lambda tx: steer.cancel(tx, runs, by=by)), answer)
 
+    def restart(self, *, runs: Collection[int] = (), node: str | None = None) -> list[tuple[int, int]]:
+        """Has the attempts of these runs, or all on a node, ended as if the node had been taken away: (agent, run)."""
+        asked: list[tuple[int, int]] = []
+        for session in self._sessions.all():
+            with self._sessions.lock:
+                mine = [each for each in session.held if each[0] in runs or session.node == node]
+                for run, attempt in mine:
+                    session.stops.setdefault((run, attempt), Stop(run, attempt, PREEMPTED))
+                asked += [(session.agent, run) for run, _ in mine]
+        return asked
+
+    def let_go(self, node: str) -> list[int]:
+        """Lets agents go that are kept on this node; gives them. On disk when this returns."""
+        kept = [session for session in self._sessions.all() if session.node == node and session.kept]
+        for session in kept:
+            self._store.write(lambda tx, agent=session.agent: set_kept(tx, agent, False))  # type: ignore[misc]
+            session.kept, session.leaving = False, True
+        return [session.agent for session in kept]
+
+    def dismiss(self) -> list[int]:
+        """Has all agents leave as soon as they hold nothing; they get nothing more. Gives them."""
+        sessions = self._sessions.all()
+        with self._sessions.lock:
+            for session in sessions:
+                session.kept, session.leaving = False, True
+        return [session.agent for session in sessions]
+
     def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders:
         """All that the agent should know now and may not have heard."""
         with self._sessions.lock:
@@ -135,7 +162,9 @@ class Dispatch:
         self, agent: Agent, max_runs: int, current: dict[Attempt, str | None], grants: list[Grant],
         hello: Hello | None = None,
     ) -> Session:  # fmt: skip
-        session = Session(agent.id, agent.target, agent.node, max_runs)
+        known = self._sessions.get(agent.id)  # newer than `agent`, which may have been read long ago
+        kept = known.kept if known is not None else agent.kept
+        session = Session(agent.id, agent.target, agent.node, max_runs, queue=agent.queue, kept=kept)
         session.grant(grants)
         session.stops = {attempt: Stop(*attempt, cancel) for attempt, cancel in current.items() if cancel is not None}
         if hello is not None:

@@ -8,8 +8,8 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from turnout.plugin.provider import Failure, Handle, Launch, Phase, Provider
 from turnout.schedule.machine import Lost, Returned
 from turnout.store import agents
 from turnout.store.agents import Agent, AgentState
-from turnout.store.queue import targets_with_waiting_runs
+from turnout.store.queue import busy_nodes, queues_with_waiting_runs
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 
@@ -46,14 +46,26 @@ class Target:
     starts: int = 0
     not_before: float = 0.0
     trouble: str = ""
+    last_try: float = -1.0
+    prolog: Sequence[str] = ()
+    epilog: Sequence[str] = ()
+    ailing: str = ""
+    """what the last agent there said is wrong"""
 
     def tried(self, now: float, trouble: str = "") -> None:
-        self.not_before = now + min(0.25 * 2.0**self.starts, _SLOWEST_RETRY)
-        self.starts += 1
+        if now != self.last_try:
+            self.not_before = now + min(0.25 * 2.0**self.starts, _SLOWEST_RETRY)
+            self.starts += 1
+            self.last_try = now
         self.trouble = trouble
 
     def heard(self) -> None:
-        self.starts, self.trouble = 0, ""
+        self.starts, self.trouble, self.ailing = 0, "", ""
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with it, as far as anybody knows."""
+        return self.trouble or self.ailing
 
     def ask(self, question: Callable[[Provider], T], trouble: str = "") -> T | Failure:
         """Asks the provider. It is code of others: whatever it raises is a failure of this target and stops nothing
@@ -87,6 +99,7 @@ class Fleet:
     agent_address: str
     node_name: str
     on_token_change: Callable[[int], None]
+    cache_size: int = 100 << 30
     _known: dict[int, Agent] = field(default_factory=dict)
     _leftovers: Leftovers = field(init=False)
 
@@ -120,10 +133,15 @@ class Fleet:
         self._find_unanswered(now)
         self._observe(now)
         self._start_needed(now)
+        self._send_home()
         self._leftovers.tend(now)
 
     def agents(self) -> list[Agent]:
         return list(self._known.values())
+
+    def serves(self, target: str) -> bool:
+        """Whether there are agents on that target."""
+        return any(agent.target == target for agent in self.agents())
 
     def is_idle(self) -> bool:
         return not self._known
@@ -135,6 +153,18 @@ class Fleet:
             lost = Lost(reason=Reason.INFRA, message="its agent let go of it without a word")
             self.store.write(lambda tx: steer.lose(tx, agent, lost, only=attempts))  # noqa: B023
             self.sessions.release(agent, attempts)
+
+    def _send_home(self) -> None:
+        """Nodes of a job's own go when the job has nothing more for them."""
+        own = [agent for agent in self._known.values() if "#" in agent.queue]
+        if not own:
+            return
+        with self.store.read() as connection:
+            busy = busy_nodes(connection, [agent.queue for agent in own])
+        for agent in own:
+            session = self.sessions.get(agent.id)
+            if session is not None and not session.held and not session.kept and agent.queue not in busy:
+                session.leaving = True
 
     def _find_unanswered(self, now: float) -> None:
         """Looks again for agents whose target could not tell whether they were started."""
@@ -166,15 +196,17 @@ class Fleet:
                 continue
             for handle, agent in mine.items():
                 session = self.sessions.get(agent.id)
+                if session is not None and session.trouble:
+                    target.ailing = session.trouble
                 if handle not in seen or seen[handle].phase is Phase.GONE:
                     self._bury(target, agent, now)
-                elif session is not None and session.heard:
+                elif session is not None and session.heard and not session.preparing and not session.trouble:
                     target.heard()
 
     def _bury(self, target: Target, agent: Agent, now: float) -> None:
         """An agent's process is gone. With runs in hand, another takes its place there; else the agent is history."""
         session = self.sessions.get(agent.id)
-        if session is not None and session.held and agent.state is not AgentState.GONE:
+        if session is not None and (session.held or session.kept) and agent.state is not AgentState.GONE:
             found = target.ask(
                 lambda provider: provider.find(agent.launch_token), "its dead agent cannot be looked for"
             )
@@ -193,26 +225,32 @@ class Fleet:
 
     def _start_needed(self, now: float) -> None:
         with self.store.read() as connection:
-            waiting = targets_with_waiting_runs(connection, self.targets)
-        for name in waiting:
+            waiting = queues_with_waiting_runs(connection)
+        served = {agent.queue for agent in self._known.values()}
+        due = {name: target.not_before for name, target in self.targets.items()}  # all of a round is one try
+        for queue, name in waiting:
             target = self.targets.get(name)
-            if target is None or now < target.not_before or any(a.target == name for a in self._known.values()):
-                continue
-            launch_token = secrets.token_hex(16)
+            if target is not None and queue not in served and now >= due[name]:
+                self._start(target, queue, now)
 
-            def intent(tx: Tx, name: str = name, launch_token: str = launch_token) -> int:
-                return agents.insert_agent(
-                    tx, target=name, node=self.node_name, directory="", launch_token=launch_token,
-                    token_hash=agents.hash_token(secrets.token_hex(32)),
-                )  # fmt: skip
+    def _start(self, target: Target, queue: str, now: float) -> None:
+        """One more agent there, for the runs of this queue: the target's own, or that of one node of a job."""
+        launch_token = secrets.token_hex(16)
+        node = self.node_name + "".join(queue.partition("#")[1:])
 
-            agent_id = self.store.write(intent)
-            agent = Agent(
-                id=agent_id, target=name, node=self.node_name, directory=str(self.nodes_dir / str(agent_id)),
-                launch_token=launch_token, handle=None, state=AgentState.LAUNCHING, created=time.time(),
+        def intent(tx: Tx) -> int:
+            return agents.insert_agent(
+                tx, target=target.name, queue=queue, node=node, directory="", launch_token=launch_token,
+                token_hash=agents.hash_token(secrets.token_hex(32)),
             )  # fmt: skip
-            self.sessions.open(Session(agent.id, name, agent.node, 1), now)
-            self._launch(target, agent, now)
+
+        agent_id = self.store.write(intent)
+        agent = Agent(
+            id=agent_id, target=target.name, queue=queue, node=node, directory=str(self.nodes_dir / str(agent_id)),
+            launch_token=launch_token, handle=None, state=AgentState.LAUNCHING, created=time.time(),
+        )  # fmt: skip
+        self.sessions.open(Session(agent.id, target.name, agent.node, 1, queue=queue), now)
+        self._launch(target, agent, now)
 
     def _launch(self, target: Target, agent: Agent, now: float) -> None:
         """Starts the agent's process with a fresh token; the old token (a dead process's) opens nothing any more."""
@@ -222,7 +260,8 @@ class Fleet:
         order = {
             "address": self.agent_address, "token": token, "launch_token": agent.launch_token,
             "directory": agent.directory or str(self.nodes_dir / str(agent.id)),
-            "cache": str(self.nodes_dir.parent / "cache" / "blobs"),
+            "cache": str(self.nodes_dir.parent / "cache" / "blobs"), "node": agent.node, "quota": self.cache_size,
+            "prolog": list(target.prolog), "epilog": list(target.epilog),
         }  # fmt: skip
         answer = _start(target, agent.launch_token, agent.node, order)
         if isinstance(answer, Failure):
@@ -236,7 +275,7 @@ class Fleet:
 
     def _take_handle(self, agent: Agent, handle: str) -> None:
         self.store.write(lambda tx: agents.set_handle(tx, agent.id, handle))
-        self._known[agent.id] = _with_handle(agent, handle)
+        self._known[agent.id] = replace(agent, handle=handle)
 
     def _holds(self, agent: Agent) -> bool:
         session = self.sessions.get(agent.id)
@@ -293,10 +332,3 @@ def _start(target: Target, token: str, node: str, order: Mapping[str, object]) -
         return answer
 
     return target.ask(submit)
-
-
-def _with_handle(agent: Agent, handle: str) -> Agent:
-    return Agent(
-        id=agent.id, target=agent.target, node=agent.node, directory=agent.directory,
-        launch_token=agent.launch_token, handle=handle, state=agent.state, created=agent.created, cpus=agent.cpus,
-    )  # fmt: skip

@@ -38,6 +38,16 @@ class Session:
     short: frozenset[int] = frozenset()
     named: set[Attempt] = field(default_factory=set)
     dropped: set[Attempt] = field(default_factory=set)
+    queue: str = ""
+    """whose runs it takes; its target's, unless it is a job's own"""
+    preparing: bool = False
+    trouble: str = ""
+    """why the agent takes nothing, as it says itself"""
+    kept: bool = False
+    """it stays, with what ran there, until it is released"""
+
+    def __post_init__(self) -> None:
+        self.queue = self.queue or self.target
 
     def greet(self, hello: Hello) -> None:
         """The agent began, or begins anew: it has what it names. Polls of before do not count any more."""
@@ -51,9 +61,11 @@ class Session:
             return
         self.newest_poll = poll.number
         self._name(poll.held)
+        self.leaving = self.leaving or (poll.kept and not self.kept)  # it was released while it could not hear that
         self.jobs_known = set(poll.jobs)  # it forgets orders it does not need; one on its way to it may go twice
         self.slots, self.memory, self.gpus = poll.slots, poll.memory, poll.gpus
         self.ahead, self.short = poll.ahead, frozenset(poll.short)
+        self.preparing, self.trouble = poll.preparing, poll.trouble
 
     def room(self) -> Room:
         """What may still be granted: what the agent said, less what is on its way to it."""
@@ -73,6 +85,7 @@ class Session:
             attempt = (grant.run, grant.attempt)
             self.held[attempt] = grant.job
             self.unconfirmed[attempt] = grant
+            self.kept = self.kept or grant.keep
 
     def release(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:

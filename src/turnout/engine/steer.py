@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from turnout.engine.report import close_children, touch_changed
+from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.machine import Cause, Refusal, RunRecord
 from turnout.store.ledger import Ledger
@@ -16,10 +17,15 @@ from turnout.wire.messages import Attempt
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """What a cancel did: ``cancelled`` at once, ``requested`` from its node, or nothing: it was ``over`` already."""
+    """What a cancel did: ``cancelled`` at once, ``requested`` from its node, or nothing: it was ``over`` already.
+
+    `before` and `state` are the run's states before and after.
+    """
 
     name: str
     outcome: str
+    before: RunState
+    state: RunState
     run: int
     attempt: int
     agent: int | None
@@ -42,6 +48,21 @@ def cancel(tx: Tx, runs: Iterable[int], *, by: str) -> list[Cancelled]:
     ledger.flush()
     names = names_of(tx, before)
     return [_describe(names[run], record, ledger.get(run)) for run, record in before.items()]
+
+
+def release(tx: Tx, runs: Iterable[int]) -> list[int]:
+    """Lets those of these runs into the queue that were held; gives them. Idempotent."""
+    ledger = Ledger(tx)
+    ledger.load(runs)
+    held = [run for run in set(runs) if (record := ledger.get(run)) is not None and record.state is RunState.CREATED]
+    for run in held:
+        record = ledger.get(run)
+        assert record is not None
+        ledger.apply(machine.enqueue(record, tx.now))
+    ledger.flush()
+    if held:
+        tx.touch("queue", "runs")
+    return sorted(held)
 
 
 def lose(
@@ -79,4 +100,5 @@ def lose(
 def _describe(name: str, before: RunRecord, record: RunRecord | None) -> Cancelled:
     assert record is not None
     outcome = "over" if before.is_terminal else "cancelled" if record.is_terminal else "requested"
-    return Cancelled(name, outcome, record.id, record.attempt, record.agent if record.on_node else None)
+    agent = record.agent if record.on_node else None
+    return Cancelled(name, outcome, before.state, record.state, record.id, record.attempt, agent)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from turnout.model.event import EventName
+from turnout.engine.family import Family
 from turnout.model.ids import job_name
+from turnout.model.spec import JobSpec
 from turnout.schedule import machine
 from turnout.schedule.machine import RunRecord
 from turnout.schedule.place import Room, Waiting, choose, slots_of
-from turnout.store.agents import is_gone
+from turnout.store.agents import is_gone, set_kept
 from turnout.store.jobs import Job, environment_digests, load_environment, load_jobs
 from turnout.store.ledger import Ledger
-from turnout.store.queue import Entry, held_runs, insert_child, waiting_runs
+from turnout.store.queue import Entry, held_runs, waiting_runs
 from turnout.store.store import Connection
 from turnout.store.writer import Tx
-from turnout.wire.messages import Attempt, Grant, JobOrder
+from turnout.wire.messages import Attempt, Grant, InputOrder, JobOrder, SetupOrder
 
 _LOOK_AT_MOST = 2000
 _LOOK_AT_ONCE = 250
@@ -26,10 +27,10 @@ _JOBS_KEPT = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taker:
-    """The agent that takes, and what its node has free."""
+    """The agent that takes, from which queue, and what its node has free."""
 
     agent: int
-    target: str
+    queue: str
     node: str
     room: Room
 
@@ -62,15 +63,17 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
     """
     entries: dict[int, Entry] = {}
     passed: set[int] = set()
+    family = Family(tx, taker.agent)
 
     def queue() -> Iterator[Waiting]:
         """Bit by bit, without the jobs of which a run did not fit: thousands of those must not hide what would."""
         last: RunRecord | None = None
         for _ in range(0, _LOOK_AT_MOST, _LOOK_AT_ONCE):
             seen = len(entries)
-            for entry in waiting_runs(tx, taker.target, most=_LOOK_AT_ONCE, behind=last, besides=passed):
+            for entry in waiting_runs(tx, taker.queue, most=_LOOK_AT_ONCE, behind=last, besides=passed):
                 entries[entry.record.id], last = entry, entry.record
-                yield _waiting(entry, jobs.get(tx, entry.job))
+                job = jobs.get(tx, entry.job)
+                yield _waiting(entry, job, family.copies(entry, job))
             if len(entries) - seen < _LOOK_AT_ONCE:
                 return
 
@@ -82,10 +85,15 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
         ledger.add(entries[item.run].record)
     grants = []
     for item in placed:
-        entry, record = _next_run(tx, ledger, entries[item.run])
+        entry = entries[item.run]
+        job = jobs.get(tx, entry.job)
+        entry, record = family.next_run(ledger, entry, job)
         claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
-        grants.append(_grant(entry, claimed, jobs.get(tx, entry.job), item.slots))
+        grants.append(_grant(entry, claimed, job, item.slots))
+    family.drain(ledger)
     ledger.flush()
+    if any(grant.keep for grant in grants):
+        set_kept(tx, taker.agent, True)
     tx.touch("runs")
     return grants
 
@@ -96,7 +104,7 @@ def held_by(tx: Tx, jobs: Jobs, agent: int, max_runs: int) -> tuple[list[Grant],
     stops: dict[Attempt, str | None] = {}
     for entry in held_runs(tx, agent):
         job = jobs.get(tx, entry.job)
-        grants.append(_grant(entry, entry.record, job, slots_of(_waiting(entry, job), max_runs)))
+        grants.append(_grant(entry, entry.record, job, slots_of(_waiting(entry, job, 1), max_runs)))
         stops[entry.record.id, entry.record.attempt] = entry.record.cancel
     return grants, stops
 
@@ -108,28 +116,12 @@ def job_orders(connection: Connection, ids: set[int]) -> dict[int, JobOrder]:
     return {job.id: _to_order(job, load_environment(connection, digests[job.id])) for job in jobs.values()}
 
 
-def _waiting(entry: Entry, job: Job) -> Waiting:
+def _waiting(entry: Entry, job: Job, copies: int) -> Waiting:
     need = job.spec.resources
     return Waiting(
         run=entry.record.id, job=job.id, cpus=need.cpus, memory=need.memory, gpus=need.gpus,
-        concurrent=job.spec.concurrent, copies=entry.record.remaining if entry.record.is_parent else 1,
+        concurrent=job.spec.concurrent, copies=copies,
     )  # fmt: skip
-
-
-def _next_run(tx: Tx, ledger: Ledger, entry: Entry) -> tuple[Entry, RunRecord]:
-    """The run to claim: the placed one itself, or the next child of a placed parent."""
-    record = ledger.get(entry.record.id)
-    assert record is not None
-    if not record.is_parent:
-        return entry, record
-    index = record.children_planned - record.remaining + 1
-    child = insert_child(tx, entry, index)
-    ledger.apply(machine.make_child(record, index, child.name))
-    ledger.add(child.record)
-    ledger.note(child.record.id, EventName.CREATED, {})
-    created = ledger.get(child.record.id)
-    assert created is not None
-    return child, ledger.apply(machine.enqueue(created, tx.now))
 
 
 def _grant(entry: Entry, record: RunRecord, job: Job, slots: float) -> Grant:
@@ -137,6 +129,7 @@ def _grant(entry: Entry, record: RunRecord, job: Job, slots: float) -> Grant:
     return Grant(
         run=record.id, attempt=record.attempt, name=entry.name, job=job.id, argv=entry.argv, params=entry.params,
         slots=slots, memory=need.memory or 0, gpus=need.gpus or 0, carry=entry.after,
+        script=record.is_parent, keep=job.spec.keep_node,
     )  # fmt: skip
 
 
@@ -146,5 +139,25 @@ def _to_order(job: Job, env: dict[str, str]) -> JobOrder:
         job=job.id, name=job_name(job.id), experiment=spec.experiment, workspace=spec.workspace, kind=str(spec.kind),
         script=spec.script, script_path=spec.script_path, before=spec.before, after=list(spec.after), env=env,
         seconds=spec.resources.seconds, grace=spec.grace, memory=spec.resources.memory,
-        umask=spec.umask,
+        umask=spec.umask, parent_script=spec.parent_script, parent_script_path=spec.parent_script_path,
+        inputs=_inputs(spec), setup=_setup(spec), working_dir=spec.working_dir,
+    )  # fmt: skip
+
+
+def _inputs(spec: JobSpec) -> dict[str, InputOrder]:
+    found = {"data": spec.data, "model": spec.model}
+    return {
+        name: InputOrder(action=str(each.action), manifest=each.manifest, local=each.local, writable=each.writable)
+        for name, each in found.items()
+        if each is not None
+    }
+
+
+def _setup(spec: JobSpec) -> SetupOrder | None:
+    if spec.setup is None:
+        return None
+    setup = spec.setup
+    return SetupOrder(
+        name=setup.name, lock=setup.lock, activate=setup.activate, conda=list(setup.conda), pip=list(setup.pip),
+        python=setup.python,
     )  # fmt: skip

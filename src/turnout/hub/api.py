@@ -16,20 +16,23 @@ from starlette.concurrency import run_in_threadpool
 
 from turnout import query
 from turnout._version import __version__
+from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.submit import Submission, submit
 from turnout.errors import InvalidInput, NotFound
+from turnout.hub import listing, shares
 from turnout.hub.blobs import Blobs, receive_blob, receive_pack, send_pack
 from turnout.hub.checking import Checkup, check_blobs
+from turnout.hub.listing import cancelled
 from turnout.hub.notifier import Notifier
 from turnout.hub.snapshots import Snapshots
 from turnout.model.spec import JobSpec
 from turnout.model.state import LIVE, TERMINAL
 from turnout.schedule.explain import Place, Situation, explain
 from turnout.spec.check import check
-from turnout.store import metrics, reads, search
+from turnout.store import metrics, naming, overviews, reads, search
 from turnout.store.jobs import load_jobs
-from turnout.store.queue import live_runs
+from turnout.store.queue import live_runs, names_of
 from turnout.store.store import Connection, Store
 from turnout.wire.manifest import is_digest
 from turnout.wire.protocol import PROTOCOL
@@ -49,6 +52,8 @@ class CancelRequest(BaseModel):
     runs: list[str] = Field(default_factory=list, max_length=100_000)
     job: str | None = None
     all: bool = False
+    place: str | None = None
+    """with `all`: only what was sent to the target, or is on the node, of this name"""
 
 
 class HubState(BaseModel):
@@ -65,6 +70,8 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     """All routes below ``/api``."""
     router = APIRouter(prefix="/api")
     snapshots = Snapshots(blobs)
+    router.include_router(shares.make_router(store, blobs))
+    router.include_router(listing.make_router(store, hub.targets))
 
     async def reading(function: Callable[[Connection], T]) -> T:
         def work() -> T:
@@ -126,7 +133,9 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         check(spec)
         if spec.target not in hub.targets():
             raise NotFound(f"no target {spec.target!r}", hint=f"known targets: {', '.join(sorted(hub.targets()))}")
-        absent = await run_in_threadpool(snapshots.absent, [spec.before] if spec.before is not None else [])
+        inputs = [each.manifest for each in (spec.data, spec.model) if each is not None]
+        named = [digest for digest in (spec.before, *inputs) if digest is not None]
+        absent = await run_in_threadpool(snapshots.absent, named)
         if absent:
             hint = "submit it again: what is missing is sent then"
             raise InvalidInput("the snapshot, or a file of it, is not here", hint=hint)
@@ -136,17 +145,32 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     @router.post("/cancel")
     async def cancel(wanted: CancelRequest) -> list[dict[str, Any]]:
         def select(connection: Connection) -> list[int]:
+            if wanted.all and wanted.place is not None:
+                if wanted.place not in hub.targets() and not overviews.is_node(connection, wanted.place):
+                    known = ", ".join(sorted(hub.targets()))
+                    raise NotFound(f"no target or node {wanted.place!r}", hint=f"known targets: {known}")
+                return overviews.live_runs_at(connection, wanted.place)
             if wanted.all:
                 return live_runs(connection)
             if wanted.job is not None:
                 return live_runs(connection, job=reads.find_job(connection, wanted.job))
-            return [reads.find_run(connection, name) for name in wanted.runs]
+            return naming.resolve(connection, wanted.runs)
 
         if [bool(wanted.runs), wanted.job is not None, wanted.all].count(True) != 1:
             raise InvalidInput("say what to cancel", hint="cancel run NAME…, cancel job NAME, or cancel all")
         done = await asyncio.wrap_future(dispatch.cancel(await reading(select), by="user"))
         notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
-        return [{"run": item.name, "outcome": item.outcome} for item in done]
+        return await reading(lambda connection: cancelled(connection, done))
+
+    @router.post("/release")
+    async def release(names: list[str]) -> list[str]:
+        """Lets held runs, or those of a job, into the queue, and kept nodes go; the names of what was held or kept."""
+        nodes = {name: await run_in_threadpool(dispatch.let_go, name) for name in names}
+        notifier.publish(frozenset(f"agent:{agent}" for agents in nodes.values() for agent in agents))
+        others = [name for name in names if not nodes[name]]
+        wanted = await reading(lambda connection: naming.resolve(connection, others))
+        done = await asyncio.wrap_future(store.submit(lambda tx: names_of(tx, steer.release(tx, wanted))))
+        return [*(name for name in names if nodes[name]), *done.values()]
 
     @router.get("/runs")
     async def list_runs(

@@ -22,24 +22,27 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from turnout import config as configuration
 from turnout._version import __version__
 from turnout.blobs import BlobStore
+from turnout.config import Config, gather, secrets
+from turnout.config.checking import checked
 from turnout.engine.dispatch import Dispatch
-from turnout.engine.fleet import Fleet, Target
+from turnout.engine.fleet import Fleet
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Sessions
-from turnout.errors import Conflict, TurnoutError, Unavailable
+from turnout.errors import Conflict, InvalidInput, TurnoutError, Unavailable
 from turnout.home import Home, HubRecord
+from turnout.hub import archives, keeping, reasons, restarting, targets
 from turnout.hub.api import HubState, make_router
 from turnout.hub.app import make_app, make_wire_app
+from turnout.hub.notices import Notices
 from turnout.hub.notifier import Notifier
 from turnout.hub.places import Places
 from turnout.hub.security import App, Gate
 from turnout.hub.sweeping import Sweeper
+from turnout.hub.targets import TargetTable
 from turnout.hub.tokens import AgentTokens, user_token
 from turnout.hub.wire import WireRoutes
-from turnout.registry import provider_class
 from turnout.schedule.lease import LeaseTable
 from turnout.store.database import sqlite_url
 from turnout.store.queue import live_runs
@@ -62,14 +65,14 @@ class Hub:
         self._home = home
         home.make()
         self._lock = _take_lock(home)
-        self._settings = configuration.load(home.config_file)
+        self._settings = checked(gather(home.config_file))
         self._started = time.time()
         self._last_client = time.monotonic()
         self._listen = listen
         self._stop = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.notifier = Notifier()
-        elsewhere = os.environ.get("TURNOUT_DATABASE")
+        elsewhere = os.environ.get("TURNOUT_DATABASE") or _database_of(self._settings, home)
         self._store = Store(
             elsewhere or sqlite_url(home.database_dir() / "turnout.db"),
             backup_dir=home.root / "backups",
@@ -77,9 +80,10 @@ class Hub:
         )
         self._blobs = BlobStore(home.blobs, quota=self._settings.blobs.max_size)
         self._sweeper = Sweeper(self._store, self._blobs, home.blobs, _name_of(elsewhere) if elsewhere else "home")
+        self._notices = Notices(self._store)
         self._tokens = AgentTokens(self._store)
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
-        self._targets = self._make_targets()
+        self._targets = TargetTable(home, self._settings)
         self._dispatch = Dispatch(
             self._store, self._sessions, max_runs=self._max_runs, agent_idle=self._settings.hub.agent_idle
         )
@@ -88,6 +92,7 @@ class Hub:
         self._fleet = Fleet(
             self._store, self._sessions, self._dispatch, self._targets, home.nodes, str(self._socket_paths[1]),
             socket.gethostname().split(".")[0] or "local", self._tokens.forget,
+            cache_size=self._settings.hub.cache_size,
         )  # fmt: skip
         self._engine = Loop(self._fleet, interval=min(1.0, self._settings.hub.lease / 4), on_round=self._after_round)
 
@@ -129,14 +134,6 @@ class Hub:
                 os.unlink(path)
         os.close(self._lock)
 
-    def _make_targets(self) -> dict[str, Target]:
-        return {
-            name: Target(
-                name, provider_class(entry.service)({"nodes_directory": str(self._home.nodes)}), entry.max_runs
-            )
-            for name, entry in self._settings.targets.items()
-        }
-
     def _max_runs(self, target: str, cpus: int) -> int:
         return self._targets[target].max_runs or cpus
 
@@ -149,6 +146,11 @@ class Hub:
             place=Places(self._targets, self._store, self._sessions, self._max_runs).look_at,
         )
         router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
+        router.include_router(targets.make_router(self._targets, self._fleet.serves))
+        router.include_router(keeping.make_router(self._store, self._sweeper, self._home.nodes))
+        router.include_router(restarting.make_router(self._store, self._dispatch, self.notifier))
+        router.include_router(reasons.make_router(self._store, self._sessions, state.place))
+        router.include_router(archives.make_router(self._store, self._blobs, self._home.root / "cache"))
         only_wire = make_wire_app(wire)
         everything = make_app(router, only_wire)
         token = user_token(self._home)
@@ -192,6 +194,7 @@ class Hub:
     def _after_round(self) -> None:
         if time.monotonic() - self._last_client > _QUIET_SECONDS:
             self._sweeper.start_if_due()
+        self._notices.look()
         self._stop_when_idle()
 
     def _stop_when_idle(self) -> None:
@@ -238,7 +241,7 @@ class Hub:
                 "provider": target.provider.name, "agents": len(sessions),
                 "max_runs": sum(session.max_runs for session in sessions) or target.max_runs or os.cpu_count(),
                 "free": sum(max(0.0, session.max_runs - len(session.held)) for session in sessions),
-                "trouble": target.trouble,
+                "trouble": target.complaint,
             }  # fmt: skip
         return described
 
@@ -264,6 +267,19 @@ def _take_lock(home: Home) -> int:
             hint="use it as it is, stop it with `turnout hub stop`, or set another TURNOUT_HOME",
         ) from error
     return lock
+
+
+def _database_of(settings: Config, home: Home) -> str | None:
+    """The URL of the external service that ``xt-services: database`` names."""
+    name = settings.xt_services.database
+    if name is None:
+        return None
+    service = settings.external_services.get(name)
+    url = secrets.revealed(service.settings, home).get("url") if service is not None else None
+    if not isinstance(url, str):
+        hint = f"write `external-services: {{{name}: {{type: postgres, url: secret:NAME}}}}`"
+        raise InvalidInput(f"xt-services.database: no external service {name!r} with a url", hint=hint)
+    return url
 
 
 def _name_of(database: str) -> str:

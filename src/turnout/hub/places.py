@@ -27,7 +27,7 @@ class Places:
         """As it is now, for a run of `job`; None when there is no such target."""
         if target not in self._targets:
             return None
-        trouble, now = self._targets[target].trouble, time.monotonic()
+        trouble, now = self._targets[target].complaint, time.monotonic()
         up = [session for session in self._sessions.all() if session.target == target and session.heard]
         with self._store.read() as connection:
             sizes = node_sizes(connection, [session.agent for session in up])
@@ -47,7 +47,7 @@ class Places:
                     memory=size.memory if size is not None else None, gpus=size.gpus if size is not None else None,
                     free_slots=min(max(0.0, room.slots), session.max_runs), free_memory=max(0, room.memory),
                     free_gpus=max(0, room.gpus), siblings=room.running.get(job, 0),
-                    is_silent=self._sessions.is_silent(session.agent, now),
+                    is_silent=self._sessions.is_silent(session.agent, now), is_preparing=session.preparing,
                 )
             )  # fmt: skip
         return Place(nodes=nodes, trouble=trouble)

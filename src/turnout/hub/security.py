@@ -22,9 +22,11 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 #: The one route that needs no token. It tells nothing but that somebody listens.
 OPEN = "/health"
 WIRE = "/wire/"
-#: The largest message, and the largest body of files: those go to the disk as they come.
+#: The largest message, the largest body of files, the largest archive: those go to the disk as they come.
 MOST_SAID = 256 << 20
 MOST_UPLOADED = MAX_BLOB
+MOST_ARCHIVED = 1 << 44
+_ARCHIVES = "/api/import"
 _UPLOADS = frozenset({"/api/blobs", "/wire/blobs/put"})
 _ONCE = (b"host", b"origin", b"authorization", b"sec-fetch-site", b"content-length")
 _SAME_SITE = frozenset({b"same-origin", b"none"})
@@ -103,6 +105,8 @@ class Gate:
 
 
 def _most(scope: Scope) -> int:
+    if scope["path"] == _ARCHIVES:
+        return MOST_ARCHIVED
     return MOST_UPLOADED if scope["method"] == "PUT" or scope["path"] in _UPLOADS else MOST_SAID
 
 

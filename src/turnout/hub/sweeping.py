@@ -11,10 +11,11 @@ import logging
 import threading
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from turnout.blobs import Blobs, Usage
-from turnout.errors import Conflict, Internal, TurnoutError
+from turnout.errors import Conflict, Internal, TurnoutError, Unavailable
 from turnout.home import write_private
 from turnout.hub.snapshots import Snapshots
 from turnout.store.snapshots import Kind, Reference, references
@@ -25,6 +26,14 @@ _log = logging.getLogger(__name__)
 DAY = 86400.0
 _PAGE = 500
 _REST = 4.0  # times as long as it worked, it lets others work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What was removed, and what is not needed either but was wanted within the last hour."""
+
+    removed: Usage
+    later: Usage
 
 
 class Sweeper:
@@ -59,11 +68,18 @@ class Sweeper:
     def sweep(self, *, older_than: float = DAY) -> Usage | None:
         """What was removed; None when it was stopped before. TurnoutError when nobody knows what is needed: a snapshot
         of the store cannot be read, or the blobs were used with another database as well. Nothing is removed then."""
-        if not self._is_only_user:
-            hint = f"remove {self._users} when only this one is left"
-            raise Conflict(f"the blobs were used with several databases ({hint})")
+        self._check_user()
         needed = self._needed()
         return None if needed is None else self._blobs.gc(needed, older_than)
+
+    def collect(self, *, dry_run: bool = False) -> Collected:
+        """Removes at once what the last hour did not want; says what that was, or would be. Raises as `sweep`."""
+        self._check_user()
+        needed = self._needed(rest=0.0)
+        if needed is None:
+            raise Unavailable("the hub is stopping", hint="try again in a moment")
+        found = self._blobs.unneeded(needed)
+        return Collected(removed=found.now if dry_run else self._blobs.gc_at_once(needed), later=found.later)
 
     def _run(self) -> None:
         try:
@@ -76,7 +92,12 @@ class Sweeper:
         except Exception:
             _log.exception("unused blobs are not removed")
 
-    def _needed(self) -> set[str] | None:
+    def _check_user(self) -> None:
+        if not self._is_only_user:
+            hint = f"remove {self._users} when only this one is left"
+            raise Conflict(f"the blobs were used with several databases ({hint})")
+
+    def _needed(self, *, rest: float = _REST) -> set[str] | None:
         """Every blob that a snapshot in the store names, or is the manifest of; None when it was stopped before."""
         manifests: set[str] = set()
         needed: set[str] = set()
@@ -92,7 +113,7 @@ class Sweeper:
                         manifests.add(reference.manifest)
                         needed.update(entry.digest for entry in self._entries(reference))
                 below, is_last = page.below, page.below is None
-                if self._stopping.wait(_REST * (time.monotonic() - began)):
+                if self._stopping.wait(rest * (time.monotonic() - began)):
                     return None
         return needed | manifests
 

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from turnout.engine.dispatch import Dispatch
-from turnout.engine.report import Telling
+from turnout.engine.report import PREEMPTED, Telling
 from turnout.engine.sessions import Session, Sessions
 from turnout.errors import Conflict, InvalidInput
 from turnout.hub.blobs import Blobs, receive_pack, send_pack
@@ -31,7 +31,7 @@ _HELLO: TypeAdapter[Hello] = TypeAdapter(Hello)
 _POLL: TypeAdapter[Poll] = TypeAdapter(Poll)
 _REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 _DIGESTS: TypeAdapter[list[str]] = TypeAdapter(list[str])
-_FACTS = frozenset({"staged", "running", "ended", "captured", "returned"})
+_FACTS = frozenset({"staged", "setup", "running", "ended", "captured", "returned"})
 _LARGEST_REPORT = 64 << 20
 _LONGEST_WAIT = 30.0
 
@@ -73,7 +73,7 @@ class WireRoutes:
         seconds = min(message.wait, self._sessions.lease_seconds / 3, _LONGEST_WAIT)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        with self._notifier.listen([f"queue:{session.target}", "queue", f"agent:{session.agent}"]) as news:
+        with self._notifier.listen([f"queue:{session.queue}", "queue", f"agent:{session.agent}"]) as news:
             while True:
                 orders = await self._orders(session, fenced)
                 if orders.grants or orders.stops or orders.fenced or orders.exit:
@@ -170,7 +170,7 @@ def _check_ids(*numbers: int) -> None:
 
 def _check_end(body: dict[str, Any]) -> None:
     numbers = (body.get("exit_code"), body.get("signal"))
-    if body.get("cause", Cause.INFRA) not in set(Cause):
+    if body.get("cause", Cause.INFRA) not in {*Cause, PREEMPTED}:
         raise InvalidInput(f"unknown cause {body['cause']!r}")
     if not all(number is None or (type(number) is int and abs(number) < 1 << 31) for number in numbers):
         raise InvalidInput("an exit code or signal that is none")

@@ -14,6 +14,7 @@ class EventName(StrEnum):
     STARTED = "started"  # a node accepted it
     RESTARTED = "restarted"  # ... and it had been tried before
     DOWNLOAD_BEFORE = "download_before"  # the frozen files lie in the run's directory
+    SETUP = "setup"  # what its setup installs is there: made now, or found
     PARENT_SCRIPT = "parent_script"  # the script that runs once per node before the children
     RUNNING = "running"  # the command executes
     HPARAMS = "hparams"  # it told its hyperparameters
@@ -21,6 +22,7 @@ class EventName(StrEnum):
     TAGS = "tags"  # it, or a person, tagged it
     REFUSED = "refused"  # it recorded more parameters or tags than a run may have; said once for each kind
     CHILD_CREATED = "child_created"  # a parent made its next child
+    DRAINED = "drained"  # other parents of its job made the last children that were left
     REQUEUED = "requeued"  # back into the queue: a parent with children left, or a lost or retried attempt
     NODE_LOST = "node_lost"  # the node fell silent for longer than its lease
     CANCEL_REQUESTED = "cancel_requested"  # a person asked

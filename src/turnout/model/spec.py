@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from turnout.model.inputs import Input
+from turnout.model.setup import Setup
+
 
 class CommandKind(StrEnum):
     SCRIPT = "script"  # a run script of the user's (.sh); $RUN_ARGS$ becomes the run's arguments
     PYTHON = "python"  # a Python file; a default run script is made for it
     COMMAND = "command"  # anything else: an argv, executed as it is
+
+
+class Schedule(StrEnum):
+    STATIC = "static"  # dealt out beforehand: each node has its children
+    DYNAMIC = "dynamic"  # whoever is free takes the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +55,21 @@ class RunSpec:
 class JobSpec:
     """One submission: what all its runs share, and the runs.
 
-    `repeat` > 1 makes one PARENT of the single entry in `runs`; its children are made as nodes take them.
+    `repeat` > 1 makes a PARENT of the single entry in `runs`, with so many children, made as nodes take them. `total`,
+    with `nodes`, are the children of all its parents together.
     `script` is the text of the run script (for SCRIPT and PYTHON), `script_path` where it lies in the tree (None: made
     by turnout); `argv` of each run are then its arguments.
     `before` is the digest of the manifest of the frozen files, None when nothing was captured.
     `env` are the values the runs get on top of the inherited ones; kept apart from everything that is shown.
+    `held`: the runs wait to be released before they enter the queue. `nodes`: so many nodes of their own, each with an
+    outer run; None = any node of the target. `schedule` tells how the children of a job with several parents are dealt
+    out: to each its share beforehand, or to who asks first. `parent_script` is the text of a script that runs once on a
+    node before the children there, `parent_script_path` where it lies in the tree.
+    `data` and `model` are what the runs read beside the frozen files, `setup` what has to be installed for them.
+    `working_dir` is where in the frozen files a run begins, "" = at their top. `after` are patterns of the files to
+    keep; those that begin with ``!`` leave some out again.
+    `keep_node`: the nodes its runs were on stay, with the runs' directories, until they are released.
+    `notify` is what happens when the job is over: ``bell`` at the terminal that waits, or a command that the hub runs.
     `umask` is for the files the runs make; None = the node's, which lets nobody else read them.
     """
 
@@ -61,6 +79,7 @@ class JobSpec:
     script: str | None = None
     script_path: str | None = None
     repeat: int = 1
+    total: int | None = None
     target: str = "local"
     experiment: str = "default"
     workspace: str = "default"
@@ -72,6 +91,12 @@ class JobSpec:
     retry: Retry = field(default_factory=Retry)
     grace: float = 10.0
     umask: int | None = None
+    held: bool = False
+    keep_node: bool = False
+    nodes: int | None = None
+    schedule: Schedule = Schedule.DYNAMIC
+    parent_script: str | None = None
+    parent_script_path: str | None = None
     priority: int = 0
     concurrent: int | None = None
     before: str | None = None
@@ -79,3 +104,32 @@ class JobSpec:
     before_bytes: int = 0
     git: dict[str, object] | None = None
     after: tuple[str, ...] = ("output/**",)
+    data: Input | None = None
+    model: Input | None = None
+    setup: Setup | None = None
+    working_dir: str = ""
+    notify: str | None = None
+
+    @property
+    def outer_runs(self) -> int:
+        """How many runs are made at once: one for each entry, or for each node."""
+        return len(self.runs) if self.nodes is None else min(self.nodes, self.total or self.nodes)
+
+    @property
+    def commands(self) -> int:
+        """How many times a command of the job is executed if all goes well."""
+        if self.total is not None:
+            return self.total
+        return self.repeat * self.outer_runs
+
+    @property
+    def shares_children(self) -> bool:
+        """Whether its parents make their children out of one stock: whoever is free takes the next."""
+        return self.total is not None and self.schedule is Schedule.DYNAMIC
+
+    def children_of(self, outer: int) -> int:
+        """How many children that outer run plans; 0 = it is no parent. What is dealt out as they ask, all plan for."""
+        if self.total is not None:
+            each, more = divmod(self.total, self.outer_runs)
+            return each + (outer < more) if self.schedule is Schedule.STATIC else self.total
+        return self.repeat if self.repeat > 1 or self.parent_script is not None else 0

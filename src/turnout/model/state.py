@@ -39,13 +39,14 @@ TERMINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED, R
 ON_NODE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.FINISHING})
 LIVE = frozenset(RunState) - TERMINAL
 
-#: Every step a run may take. A terminal state has none: it is written once.
+#: Every step a run may take. A terminal state has none: it is written once. From running to starting goes only a
+#: parent, when its script has to run on one more node, and back to running when that failed while it has children.
 STEPS: dict[RunState, frozenset[RunState]] = {
     RunState.CREATED: frozenset({RunState.QUEUED, RunState.CANCELLED, RunState.FAILED}),
     RunState.QUEUED: frozenset({RunState.STARTING, RunState.RUNNING, *TERMINAL}),
     RunState.STARTING: frozenset({RunState.RUNNING, RunState.FINISHING, RunState.QUEUED, *TERMINAL}),
-    RunState.RUNNING: frozenset({RunState.FINISHING, RunState.QUEUED, *TERMINAL}),
-    RunState.FINISHING: frozenset({RunState.QUEUED, *TERMINAL}),
+    RunState.RUNNING: frozenset({RunState.FINISHING, RunState.QUEUED, RunState.STARTING, *TERMINAL}),
+    RunState.FINISHING: frozenset({RunState.QUEUED, RunState.RUNNING, *TERMINAL}),
     RunState.COMPLETED: frozenset(),
     RunState.FAILED: frozenset(),
     RunState.CANCELLED: frozenset(),

@@ -76,8 +76,12 @@ class Finding:
 
 
 class Provider(ABC):
+    """`Settings` is a dataclass of the keys its services and targets take (`doc` in a field's metadata says what one
+    is for), or None: then whatever is written there is handed over as it is."""
+
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
+    Settings: ClassVar[Optional[type]] = None
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         self.settings = settings

@@ -7,15 +7,22 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
+
+
+@dataclass(frozen=True)
+class LocalSettings:
+    """This machine needs to be told nothing."""
 
 
 class LocalProvider(Provider):
     """Handles are ``pid:start time``, so that a recycled pid is never taken for ours."""
 
     name = "local"
+    Settings = LocalSettings
     capabilities = Capabilities(launches="agents", same_host=True)
 
     def __init__(self, settings: Mapping[str, object]) -> None:

@@ -3,7 +3,7 @@
 ::
 
     state = failed and metrics.loss < 0.3 or not tags.keep exists
-    experiment ~ vision-* and params.optimizer in (adam, sgd), started < 2h
+    experiment like vision-* and params.optimizer in (adam, sgd), started < 2h
 
 A condition is a column, an operator and a value. Columns are those of :data:`COLUMNS`, and ``metrics.NAME``,
 ``params.NAME``, ``tags.NAME``; a name with other characters is quoted: ``metrics."val loss"``.
@@ -11,7 +11,8 @@ A condition is a column, an operator and a value. Columns are those of :data:`CO
 =====================  ==========================================================================================
 ``= == != <>``         equal, not equal; text as it is written, upper and lower case differ
 ``< <= > >=``          numbers and times
-``~ !~``               the whole text against a pattern: ``*`` is anything, ``?`` one character
+``~ !~``               a regular expression, found somewhere in the text; also XT's ``:regex:``
+``like``               the whole text against a pattern: ``*`` is anything, ``?`` one character; also ``not like``
 ``in (a, b)``          one of them; also ``not in``
 ``exists``             there is a value; also ``not exists`` and XT's ``:exists:``
 ``not and or , ( )``   in this order of strength; a comma is the weakest *and*
@@ -26,15 +27,18 @@ otherwise), or an age such as ``90s 15m 2h 3d 1w``: ``started < 2h`` is *less th
 ``not tags.stage = final`` finds the untagged ones as well. There is no third truth value.
 """
 
-from turnout.query.columns import COLUMNS, NAMESPACES, Field, Kind
+from turnout.query.arranging import arrange
+from turnout.query.columns import COLUMNS, NAMESPACES, RUNS, Field, Kind, Table
 from turnout.query.expression import Age, And, Compare, Exists, Expression, Not, Op, Or, Scalar, Value
-from turnout.query.listing import Column, Sort, parse_columns, parse_sort
-from turnout.query.matching import matches, resolve
+from turnout.query.kinds import BOXES, EXPERIMENTS, JOBS, NODES, TARGETS, WORKSPACES
+from turnout.query.listing import Column, Sort, expand_columns, parse_columns, parse_sort
+from turnout.query.matching import like, look_up, matches, resolve
 from turnout.query.parser import parse, parse_all
 from turnout.query.writing import unparse
 
 __all__ = [
-    "COLUMNS", "NAMESPACES", "Age", "And", "Column", "Compare", "Exists", "Expression", "Field", "Kind", "Not", "Op",
-    "Or", "Scalar", "Sort", "Value", "matches", "parse", "parse_all", "parse_columns", "parse_sort", "resolve",
-    "unparse",
+    "BOXES", "COLUMNS", "EXPERIMENTS", "JOBS", "NAMESPACES", "NODES", "RUNS", "TARGETS", "WORKSPACES", "Age", "And",
+    "Column", "Compare", "Exists", "Expression", "Field", "Kind", "Not", "Op", "Or", "Scalar", "Sort", "Table",
+    "Value", "arrange", "expand_columns", "like", "look_up", "matches", "parse", "parse_all", "parse_columns",
+    "parse_sort", "resolve", "unparse",
 ]  # fmt: skip

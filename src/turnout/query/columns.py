@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from turnout.model.state import Reason, RunState
@@ -58,11 +58,11 @@ NAMESPACES: Mapping[str, Field] = {
     "tags": Field(Kind.TEXT, "a tag"),
 }
 
-ALIASES: Mapping[str, str] = {"status": "state", "run": "name", "hparams": "params"}
-
 ORDER = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
 _EQUAL = frozenset({Op.EQ, Op.NE, Op.IN, Op.NOT_IN})
-_PATTERN = frozenset({Op.LIKE, Op.UNLIKE})
+PATTERNS = frozenset({Op.MATCH, Op.NO_MATCH})
+WILDCARDS = frozenset({Op.LIKE, Op.UNLIKE})
+_PATTERN = PATTERNS | WILDCARDS
 #: No order on text: run10 would come before run9. No equality on times: nobody knows the microsecond.
 OPERATORS: Mapping[Kind, frozenset[Op]] = {
     Kind.TEXT: _EQUAL | _PATTERN,
@@ -78,26 +78,46 @@ OPERATORS: Mapping[Kind, frozenset[Op]] = {
 PLAIN_NAME = re.compile(r"[\w/@+-](?:[\w./@+-]*[\w/@+-])?\Z")
 
 
-def canonical(written: str) -> str | None:
-    """The column that `written` (``status``, ``hparams.lr``, ``state``) stands for; None when there is none."""
-    first, dot, rest = written.partition(".")
-    first = ALIASES.get(first, first)
-    if dot:
-        return f"{first}.{rest}" if first in NAMESPACES and rest else None
-    return first if first in COLUMNS else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What can be asked about one kind of thing: its columns, the first words of dotted names, other words for both.
+
+    `shown_only` can be shown, but not sorted or filtered by.
+    """
+
+    columns: Mapping[str, Field]
+    namespaces: Mapping[str, Field] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    shown_only: frozenset[str] = frozenset()
+
+    def canonical(self, written: str) -> str | None:
+        """The column that `written` (``status``, ``hparams.lr``, ``state``) stands for; None when there is none."""
+        first, dot, rest = written.partition(".")
+        first = self.aliases.get(first, first)
+        if dot:
+            return f"{first}.{rest}" if first in self.namespaces and rest else None
+        return first if first in self.columns else None
+
+    def field_of(self, column: str) -> Field:
+        """The description of a canonical column."""
+        first, dot, _ = column.partition(".")
+        return self.namespaces[first] if dot else self.columns[first]
+
+    def hint_for(self, written: str) -> str:
+        """What may have been meant by a name that is no column."""
+        first, dot, rest = written.partition(".")
+        spaces = [*self.namespaces, *(word for word, meant in self.aliases.items() if meant in self.namespaces)]
+        if dot and spaces:
+            near = nearest(first, spaces)
+            return f"did you mean {near}.{rest}?" if near else f"names with a dot begin with {', '.join(spaces)}"
+        near = nearest(first, [*self.columns, *self.aliases])
+        known = [*self.columns, *(f"{space}.NAME" for space in self.namespaces)]
+        return f"did you mean {near}?" if near else f"columns are {', '.join(known)}"
 
 
-def field_of(column: str) -> Field:
-    """The description of a canonical column."""
-    first, dot, _ = column.partition(".")
-    return NAMESPACES[first] if dot else COLUMNS[first]
-
-
-def hint_for(written: str) -> str:
-    """What may have been meant by a name that is no column."""
-    first, dot, rest = written.partition(".")
-    if dot:
-        near = nearest(first, [*NAMESPACES, "hparams"])
-        return f"did you mean {near}.{rest}?" if near else f"names with a dot begin with {', '.join(NAMESPACES)}"
-    near = nearest(first, [*COLUMNS, *ALIASES])
-    return f"did you mean {near}?" if near else f"columns are {', '.join(COLUMNS)}, {'.NAME, '.join(NAMESPACES)}.NAME"
+RUNS = Table(
+    columns=COLUMNS,
+    namespaces=NAMESPACES,
+    aliases={"status": "state", "run": "name", "hparams": "params"},
+    shown_only=frozenset({"command", "message"}),
+)

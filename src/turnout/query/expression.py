@@ -16,8 +16,10 @@ class Op(StrEnum):
     LE = "<="
     GT = ">"
     GE = ">="
-    LIKE = "~"  # a glob pattern, * and ?, for the whole text
-    UNLIKE = "!~"
+    MATCH = "~"  # a regular expression, found somewhere in the text
+    NO_MATCH = "!~"
+    LIKE = "like"  # a wildcard pattern, * and ?, for the whole text
+    UNLIKE = "not like"
     IN = "in"  # the value is a tuple
     NOT_IN = "not in"
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from turnout.query.columns import Kind, field_of
+from turnout.query.columns import RUNS, Kind, Table
 from turnout.query.expression import Age, And, Compare, Exists, Expression, Not, Op, Or, Scalar, Value
 
 _ORDER: dict[Op, Callable[[float, float], bool]] = {
@@ -35,27 +35,31 @@ def resolve(expression: Expression, now: datetime) -> Expression:
             return expression
 
 
-def matches(expression: Expression, record: Mapping[str, object], *, now: datetime | None = None) -> bool:
-    """Whether a run, shown as in JSON (metrics, params and tags are mappings in it), is what is asked for.
+def matches(
+    expression: Expression, record: Mapping[str, object], *, now: datetime | None = None, table: Table = RUNS
+) -> bool:
+    """Whether a run (or a row of another `table`), shown as in JSON (metrics, params and tags are mappings in it), is
+    what is asked for.
 
     Comparing with a missing value is false, whatever the operator. `now` is needed for ages (ValueError without).
     """
     if now is not None:
-        return matches(resolve(expression, now), record)
+        return matches(resolve(expression, now), record, table=table)
     match expression:
         case And(items):
-            return all(matches(item, record) for item in items)
+            return all(matches(item, record, table=table) for item in items)
         case Or(items):
-            return any(matches(item, record) for item in items)
+            return any(matches(item, record, table=table) for item in items)
         case Not(item):
-            return not matches(item, record)
+            return not matches(item, record, table=table)
         case Exists(column):
             return _exists(record, column)
         case Compare(column, op, value):
-            return _compare(_look_up(record, column), op, value, field_of(column).kind)
+            return _compare(look_up(record, column), op, value, table.field_of(column).kind)
 
 
-def _look_up(record: Mapping[str, object], column: str) -> object:
+def look_up(record: Mapping[str, object], column: str) -> object:
+    """A column of a row; dotted names look into metrics, params and tags. None where there is nothing."""
     space, dot, name = column.partition(".")
     if not dot:
         return record.get(column)
@@ -80,6 +84,10 @@ def _compare(found: object, op: Op, value: Value, kind: Kind) -> bool:
     if op in _ORDER:
         left, right = (_seconds(found), _seconds(value)) if kind is Kind.TIME else (_number(found), _number(value))
         return left is not None and right is not None and _ORDER[op](left, right)
+    if op in (Op.MATCH, Op.NO_MATCH):
+        from turnout.query import regex  # only who uses it pays for it
+
+        return isinstance(found, str) and regex.search(str(value), found) == (op is Op.MATCH)
     if op in (Op.LIKE, Op.UNLIKE):
         return isinstance(found, str) and like(found, str(value)) == (op is Op.LIKE)
     return _present(found) and _equal(found, value) == (op is Op.EQ)

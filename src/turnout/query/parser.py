@@ -6,24 +6,27 @@
     choice    := sequence ("or" sequence)*
     sequence  := negation ("and" negation)*
     negation  := "not" negation | "(" choice ")" | condition
-    condition := column ("exists" | ":exists:" [bool] | "not" "exists" | ["not"] "in" list | operator value)
+    condition := column ("exists" | ":exists:" [bool] | "not" "exists" | ["not"] "in" list | ["not"] "like" value
+                 | operator value)
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from turnout.errors import InvalidInput
 from turnout.query import literals
-from turnout.query.columns import OPERATORS, ORDER, Kind, field_of
+from turnout.query.columns import OPERATORS, ORDER, PATTERNS, RUNS, WILDCARDS, Kind, Table
 from turnout.query.expression import And, Compare, Exists, Expression, Not, Op, Or, Scalar
 from turnout.query.problem import shown
 from turnout.query.reader import KEYWORDS, Reader
 from turnout.query.tokens import Shape, Token
 
 MAX_DEPTH = 64
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 MAX_FILTERS = 64
-_SIGNS = {"=": Op.EQ, "==": Op.EQ, "!=": Op.NE, "<>": Op.NE, "~": Op.LIKE, "!~": Op.UNLIKE} | {
+_SIGNS = {"=": Op.EQ, "==": Op.EQ, "!=": Op.NE, "<>": Op.NE, "~": Op.MATCH, ":regex:": Op.MATCH, "!~": Op.NO_MATCH} | {
     op.value: op for op in (Op.LT, Op.LE, Op.GT, Op.GE)
 }
 
@@ -38,18 +41,18 @@ _NOUN = {
 }
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, table: Table = RUNS) -> Expression:
     """What `text` asks for. Raises InvalidInput, pointing at the place, for anything that is not a filter."""
-    return _Parser(text, "filter").filter()
+    return _Parser(text, "filter", table=table).filter()
 
 
-def parse_all(texts: Sequence[str]) -> Expression | None:
+def parse_all(texts: Sequence[str], table: Table = RUNS) -> Expression | None:
     """All of `texts` at once; None when there are none. Raises InvalidInput like :func:`parse`."""
     if len(texts) > MAX_FILTERS:
         raise InvalidInput(
             f"{len(texts)} filters are too many", hint=f"give at most {MAX_FILTERS}, or join them with `and`"
         )
-    parts = [parse(text) for text in texts]
+    parts = [parse(text, table) for text in texts]
     if len(parts) < 2:
         return parts[0] if parts else None
     return And(tuple(parts))
@@ -109,11 +112,11 @@ class _Parser(Reader):
             return Not(Exists(column))
         if self.next.shape is Shape.WORD and self.next.text.lower() == "in":
             return self._membership(column, Op.NOT_IN if negated else Op.IN)
+        if self.next.shape is Shape.WORD and self.next.text.lower() == "like":
+            return self._comparison(column, Op.UNLIKE if negated else Op.LIKE)
         if not negated and self.next.shape is Shape.SIGN and self.next.text in _SIGNS:
             return self._comparison(column, _SIGNS[self.next.text])
-        hint = f"write `{written} exists`, or one of = != < <= > >= ~ !~ in"
-        if self.next.text == ":regex:":
-            hint = f"write `{written} ~ PATTERN`, where * is anything and ? one character"
+        hint = f"write `{written} exists`, or one of = != < <= > >= ~ !~ like in"
         raise self.error(self.next, f"an operator is missing after {shown(written)}", hint)
 
     def _xt_exists(self, column: str) -> Expression:
@@ -145,7 +148,7 @@ class _Parser(Reader):
         return Compare(column, op, self._value(column, op))
 
     def _allow(self, column: str, op: Op, sign: Token) -> None:
-        kind = field_of(column).kind
+        kind = self._table.field_of(column).kind
         if op in OPERATORS[kind]:
             return
         hint = f"{column} takes " + " ".join(name for name in Op if name in OPERATORS[kind]) + " exists"
@@ -161,13 +164,32 @@ class _Parser(Reader):
         if not quoted and (token.shape is not Shape.WORD or token.text.lower() in KEYWORDS):
             raise self.error(token, "a value is missing", "put text that is also a keyword in quotes")
         self.take()
-        if op in (Op.LIKE, Op.UNLIKE):
+        if op in WILDCARDS:
             return token.text
-        field = field_of(column)
+        if op in PATTERNS:
+            return self._pattern(token, quoted)
+        field = self._table.field_of(column)
         try:
             value = literals.read(token.text, field, quoted=quoted)
         except literals.Unfit as error:
             raise self.error(token, f"{column} is {_NOUN[field.kind]}: {error}", error.hint) from None
         if op in ORDER and isinstance(value, str | bool):
-            raise self.error(token, f"`{op}` needs a number, not {shown(token.text)}", "compare text with = != ~ or in")
+            hint = "compare text with = != ~ like or in"
+            raise self.error(token, f"`{op}` needs a number, not {shown(token.text)}", hint)
         return value
+
+    def _pattern(self, token: Token, quoted: bool) -> str:
+        """Backslashes belong to the expression, but for those before a quote."""
+        written = self._text[token.start : token.end]
+        pattern = _ESCAPED.sub(lambda found: found[1] if found[1] in "\"'" else found[0], written[1:-1])
+        pattern = pattern if quoted else written
+        from turnout.query import regex  # only who uses it pays for it
+
+        try:
+            regex.check(pattern)
+        except regex.BadPattern as error:
+            at = min(token.start + quoted + error.at, token.end - 1)
+            place = Token(token.shape, token.text, at, at + 1)
+            hint = "`~` takes a regular expression; `like` takes a pattern where * is anything and ? one character"
+            raise self.error(place, str(error), hint) from None
+        return pattern

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from turnout.errors import InvalidInput
-from turnout.query.columns import PLAIN_NAME, canonical, hint_for
+from turnout.query.columns import PLAIN_NAME, RUNS, Table
 from turnout.query.problem import problem, shown
 from turnout.query.tokens import Shape, Token, tokenize
 
-KEYWORDS = frozenset({"and", "or", "not", "in", "exists", "none", "null"})
+KEYWORDS = frozenset({"and", "or", "not", "in", "exists", "none", "null", "like"})
 
 
 class Reader:
     """Goes through `text`. Errors say `what` it is; `whole` and `offset` tell where it stands in a larger text."""
 
-    def __init__(self, text: str, what: str, *, whole: str | None = None, offset: int = 0) -> None:
+    def __init__(self, text: str, what: str, *, table: Table = RUNS, whole: str | None = None, offset: int = 0) -> None:
         self._text = text
+        self._table = table
         self._what = what
         self._whole = text if whole is None else whole
         self._offset = offset
@@ -61,12 +62,12 @@ class Reader:
             raise self.error(token, "a column is missing", "write for example state, or metrics.loss")
         self.take()
         if token.text.endswith(".") and self.next.shape is Shape.STRING and self.next.start == token.end:
-            column = canonical(token.text + self.take().text)
+            column = self._table.canonical(token.text + self.take().text)
         else:
-            column = canonical(token.text)
+            column = self._table.canonical(token.text)
             space, dot, name = token.text.partition(".")
             if column and dot and not PLAIN_NAME.match(name):
                 raise self.error(token, f"{shown(token.text)} needs quotes", f'write {space}."{name}"')
         if column is None:
-            raise self.error(token, f"there is no column {shown(token.text)}", hint_for(token.text))
+            raise self.error(token, f"there is no column {shown(token.text)}", self._table.hint_for(token.text))
         return column

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 from turnout.query.columns import PLAIN_NAME
-from turnout.query.expression import Age, And, Compare, Exists, Expression, Not, Or, Scalar
+from turnout.query.expression import Age, And, Compare, Exists, Expression, Not, Op, Or, Scalar
 
 
 def unparse(expression: Expression) -> str:
@@ -21,6 +22,8 @@ def unparse(expression: Expression) -> str:
             return f"{write_column(column)} exists"
         case Compare(column, op, tuple() as values):
             return f"{write_column(column)} {op} ({', '.join(map(_written, values))})"
+        case Compare(column, Op.MATCH | Op.NO_MATCH as op, str() as pattern):
+            return f"{write_column(column)} {op} {_quoted_pattern(pattern)}"
         case Compare(column, op, value):
             assert not isinstance(value, tuple)
             return f"{write_column(column)} {op} {_written(value)}"
@@ -53,3 +56,8 @@ def _written(value: Scalar) -> str:
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def _quoted_pattern(text: str) -> str:
+    """In a regular expression a backslash stands for itself, so only quotes get one more."""
+    return '"' + re.sub(r'\\.|"', lambda found: '\\"' if found[0] == '"' else found[0], text, flags=re.DOTALL) + '"'

@@ -43,7 +43,8 @@ class Situation:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """A node as it is now; `memory` and `gpus` are all it has, None where nobody knows. One that is not `is_up` was
-    there before, and tells how large the next is likely to be. `siblings` are the runs of the run's own job there."""
+    there before, and tells how large the next is likely to be; one that `is_preparing` runs its target's prolog.
+    `siblings` are the runs of the run's own job there."""
 
     name: str
     max_runs: int
@@ -55,6 +56,7 @@ class Node:
     siblings: int = 0
     is_up: bool = True
     is_silent: bool = False
+    is_preparing: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,8 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
     state = run["state"]
     if state in _OVER:
         return [*_end(run), *_earlier(situation)]
+    if state == "created":
+        return [f"It is held. `turnout release {run['name']}` lets it into the queue."]
     if state == "queued":
         return [*_waiting(situation, place), *_earlier(situation)]
     if state == "running" and not run["attempts"]:
@@ -98,6 +102,8 @@ def _end(run: Mapping[str, Any]) -> list[str]:
         return ["It completed."]
     if run["children"] and run["state"] == "failed":
         return [f"It failed: {run['message']}.", f"`turnout show {run['name']}` lists them."]
+    if run["message"].startswith("its parent script failed"):
+        return [f"It failed: {run['message']}. No child runs there.", f"`turnout logs {run['name']}` shows its output."]
     text = _ENDED.get(run["reason"] or "", "no reason was recorded").format(
         exit_code=run["exit_code"], signal=run["signal"], message=run["message"] or "it is not known how"
     )
@@ -130,6 +136,8 @@ def _waiting(situation: Situation, place: Place | None) -> list[str]:
         runs = "1 run waits" if situation.ahead == 1 else f"{situation.ahead} runs wait"
         return [*lines, f"{runs} before it on {target}, which runs {sum(node.max_runs for node in place.up)} at once."]
     nodes = [node for node in place.up if not node.is_silent]
+    if nodes and all(node.is_preparing for node in nodes):
+        return [*lines, f"The prolog of {target} runs on {nodes[0].name}; no run begins there before it is over."]
     return [*lines, *([_next(situation, nodes)] if nodes else [])]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from turnout.model.event import EventName
 from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
@@ -22,9 +22,10 @@ class Progress(IntEnum):
 
     CLAIMED = 0
     STAGED = 1
-    RUNNING = 2
-    ENDED = 3
-    CAPTURED = 4
+    SET_UP = 2
+    RUNNING = 3
+    ENDED = 4
+    CAPTURED = 5
 
 
 class Cause(StrEnum):
@@ -43,8 +44,9 @@ class Cause(StrEnum):
 class RunRecord(NamedTuple):
     """What the machine needs to know of a run; the mutable part of its row.
 
-    A parent (`children_planned` > 0) is never on a node itself: its children are. `remaining` of them are still to be
-    made, `open_children` are made and not ended. A tuple, because every step makes a new one: ten for a plain run.
+    A parent (`children_planned` > 0) is on a node only while its parent script runs there; its children are.
+    `remaining` of them are still to be made, `open_children` are made and not ended. A tuple, because every step makes
+    a new one: ten for a plain run.
     """
 
     id: int
@@ -82,11 +84,18 @@ class RunRecord(NamedTuple):
 
     @property
     def on_node(self) -> bool:
-        return self.state in ON_NODE and not self.is_parent
+        return self.state in ON_NODE and (not self.is_parent or self.agent is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
+    data: Data
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What its setup installs is on the node."""
+
     data: Data
 
 
@@ -122,7 +131,7 @@ class Lost:
     message: str = ""
 
 
-NodeFact = Staged | Running | Ended | Captured | Returned | Lost
+NodeFact = Staged | SetUp | Running | Ended | Captured | Returned | Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +146,8 @@ class Refusal(Enum):
 
 
 DUPLICATE, FENCED = Refusal.DUPLICATE, Refusal.FENCED
+
+_NO_CAUSE: dict[str, Any] = {"reason": None, "cause": None, "exit_code": None, "signal": None, "message": ""}
 
 #: How a command's end is recorded: (state, reason). EXIT with code 0 is COMPLETED; everything here is not.
 _VERDICT: dict[Cause, tuple[RunState, Reason]] = {
@@ -157,13 +168,13 @@ def enqueue(record: RunRecord, now: float) -> Step:
 
 
 def claim(record: RunRecord, *, node: str, agent: int, now: float) -> Step:
-    """A queued run goes to a node as its next attempt. The caller made sure that it is queued and no parent."""
-    assert record.state is RunState.QUEUED and not record.is_parent
+    """A queued run goes to a node as its next attempt; a parent, for its script. The caller made sure that it waits."""
+    assert not record.on_node and (record.state is RunState.QUEUED or record.is_parent)
     attempt = record.attempt + 1
     taken = record._replace(
         state=RunState.STARTING, attempt=attempt, progress=Progress.CLAIMED, node=node, agent=agent,
         started=now if record.started is None else record.started,
-        reason=None, cause=None, exit_code=None, signal=None, message="",
+        **_NO_CAUSE,
     )  # fmt: skip
     events: list[tuple[EventName, Data]] = [(EventName.STARTED, {"node": node, "attempt": attempt})]
     if attempt > 1:
@@ -178,6 +189,8 @@ def advance(record: RunRecord, attempt: int, fact: NodeFact, now: float) -> Step
     match fact:
         case Staged(data):
             return _move(record, Progress.STAGED, EventName.DOWNLOAD_BEFORE, data)
+        case SetUp(data):
+            return _move(record, Progress.SET_UP, EventName.SETUP, data)
         case Running(data):
             return _move(record, Progress.RUNNING, EventName.RUNNING, data, state=RunState.RUNNING)
         case Ended():
@@ -203,14 +216,15 @@ def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step
     events: tuple[tuple[EventName, Data], ...] = ((name, {"by": by}),)
     if record.on_node or record.open_children:
         return Step(asked, events)
-    closed = _close_parent(asked, now) if record.is_parent else Step(*_close(asked, cause, now))
+    closed = _close_parent(asked, now) if record.is_parent else _close(asked, cause, now)
     return Step(closed.record, (*events, *closed.events))
 
 
-def make_child(parent: RunRecord, index: int, child_name: str) -> Step:
-    """A queued parent makes child number `index`: one fewer remains, and it is requeued while any do."""
-    remaining = parent.remaining - 1
-    events: list[tuple[EventName, Data]] = [(EventName.CHILD_CREATED, {"child": child_name, "index": index})]
+def make_child(parent: RunRecord, index: int, child_name: str, remaining: int) -> Step:
+    """A queued parent makes child number `index`, after which `remaining` are left; it is requeued while any are."""
+    events: list[tuple[EventName, Data]] = [
+        (EventName.CHILD_CREATED, {"child": child_name, "index": index, "remaining": remaining})
+    ]
     if remaining:
         events.append((EventName.REQUEUED, {"remaining": remaining}))
     return Step(
@@ -225,9 +239,19 @@ def child_ended(parent: RunRecord, child: RunRecord, now: float) -> Step:
     record = parent._replace(open_children=parent.open_children - 1, failed_children=failed)
     if child.state is RunState.FAILED and record.reason is None:  # the first failure stands for all
         record = record._replace(reason=child.reason, exit_code=child.exit_code, signal=child.signal)
-    if record.open_children or record.remaining:
+    if record.open_children or record.remaining or record.on_node:
         return Step(record, ())
     return _close_parent(record, now)
+
+
+def drain(parent: RunRecord, now: float) -> Step:
+    """Other parents of its job made the last children that were left: it ends with those it has."""
+    drained = parent._replace(remaining=0)
+    events: tuple[tuple[EventName, Data], ...] = ((EventName.DRAINED, {}),)
+    if parent.open_children or parent.on_node:
+        return Step(drained, events)
+    closed = _close_parent(drained, now)
+    return Step(closed.record, (*events, *closed.events))
 
 
 def verdict(record: RunRecord) -> tuple[RunState, Reason | None]:
@@ -268,6 +292,9 @@ def _capture(record: RunRecord, data: Data, now: float) -> Step | Refusal:
         retried = _retry(record, now)
         if retried is not None:
             return Step(retried.record, (captured, *retried.events))
+    if record.is_parent:
+        over = _script_over(record, now, ok=state is RunState.COMPLETED)
+        return Step(over.record, (captured, *over.events))
     return Step(record._replace(state=state, ended=now), (captured,))
 
 
@@ -275,7 +302,7 @@ def _return(record: RunRecord, now: float) -> Step | Refusal:
     if record.progress >= Progress.RUNNING:
         return DUPLICATE
     if record.cancel is not None:
-        return Step(*_close(record, record.cancel, now))
+        return _close(record, record.cancel, now)
     return _requeue(record, {"reason": "returned", "attempt": record.attempt}, now)
 
 
@@ -286,11 +313,14 @@ def _lose(record: RunRecord, fact: Lost, now: float) -> Step:
     )
     record = record._replace(reason=fact.reason, cause=Cause.INFRA, exit_code=None, signal=None, message=fact.message)
     if record.cancel is not None:
-        closed, events = _close(record, record.cancel, now)
-        return Step(closed, (lost, *events))
+        closed = _close(record, record.cancel, now)
+        return Step(closed.record, (lost, *closed.events))
     retried = _retry(record, now)
     if retried is not None:
         return Step(retried.record, (lost, *retried.events))
+    if record.is_parent:
+        over = _script_over(record, now, ok=False)
+        return Step(over.record, (lost, *over.events))
     failed = record._replace(state=RunState.FAILED, ended=now)
     return Step(failed, (lost, (EventName.ENDED, {"state": RunState.FAILED, "reason": fact.reason})))
 
@@ -308,13 +338,41 @@ def _retry(record: RunRecord, now: float) -> Step | None:
 
 def _requeue(record: RunRecord, data: Data, now: float) -> Step:
     queued = record._replace(state=RunState.QUEUED, queued=now, progress=Progress.CLAIMED, node=None, agent=None)
-    return Step(queued, ((EventName.REQUEUED, data),))
+    events: tuple[tuple[EventName, Data], ...] = ((EventName.REQUEUED, data),)
+    if record.is_parent:
+        queued = queued._replace(**_NO_CAUSE)  # what became of its script on one node is not its own end
+        if not record.remaining and not record.open_children:  # others made the last child meanwhile
+            closed = _close_parent(queued, now)
+            return Step(closed.record, (*events, *closed.events))
+    return Step(queued, events)
 
 
-def _close(record: RunRecord, cause: Cause, now: float) -> tuple[RunRecord, tuple[tuple[EventName, Data], ...]]:
+def _close(record: RunRecord, cause: Cause, now: float) -> Step:
+    """It ends as its cancel says; a parent that lets go of its script, with its last child."""
+    if record.is_parent:
+        return _script_over(record, now, ok=False)
     state, reason = _VERDICT[cause]
     closed = record._replace(state=state, reason=reason, ended=now)
-    return closed, ((EventName.ENDED, {"state": state, "reason": reason}),)
+    return Step(closed, ((EventName.ENDED, {"state": state, "reason": reason}),))
+
+
+def _script_over(record: RunRecord, now: float, *, ok: bool) -> Step:
+    """A parent's script ended on its node, or will not be tried again. If all is well the parent may make children
+    there. If not it makes no more anywhere, and ends with those it has."""
+    data: Data = {"node": record.node, "attempt": record.attempt, "exit_code": record.exit_code, "ok": ok}
+    events: tuple[tuple[EventName, Data], ...] = ((EventName.PARENT_SCRIPT, data),)
+    parent = record._replace(progress=Progress.CLAIMED, node=None, agent=None)
+    if ok:
+        parent = parent._replace(state=RunState.QUEUED, **_NO_CAUSE)
+    else:
+        message = f"its parent script failed on {record.node}: {record.message}"
+        parent = parent._replace(state=RunState.RUNNING, remaining=0, message=message)
+    if parent.remaining:
+        return Step(parent, (*events, (EventName.REQUEUED, {"remaining": parent.remaining})))
+    if parent.open_children:
+        return Step(parent._replace(state=RunState.RUNNING), events)
+    closed = _close_parent(parent, now)
+    return Step(closed.record, (*events, *closed.events))
 
 
 def _close_parent(record: RunRecord, now: float) -> Step:
@@ -323,6 +381,8 @@ def _close_parent(record: RunRecord, now: float) -> Step:
     if record.cancel is not None:
         state, reason = _VERDICT[record.cancel]
         closed = record._replace(state=state, reason=reason, ended=now)
+    elif record.cause is not None:  # its script failed
+        closed = record._replace(state=RunState.FAILED, ended=now)
     elif failed:
         message = f"{failed} of its {record.children_planned} children did not complete"
         reason = record.reason or Reason.DEPENDENCY

@@ -45,6 +45,8 @@ def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
             )  # fmt: skip
         case EventName.DOWNLOAD_BEFORE:
             return record._replace(progress=Progress.STAGED)
+        case EventName.SETUP:
+            return record._replace(progress=Progress.SET_UP)
         case EventName.RUNNING:
             return record._replace(progress=Progress.RUNNING, state=RunState.RUNNING)
         case EventName.ENDED:
@@ -61,7 +63,11 @@ def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
         case EventName.REQUEUED:
             return record if "remaining" in data else _requeued(record, data, time)
         case EventName.CHILD_CREATED:
-            return record._replace(state=RunState.RUNNING, remaining=record.remaining - 1)
+            return record._replace(state=RunState.RUNNING, remaining=_int(data["remaining"]))
+        case EventName.DRAINED:
+            return record._replace(remaining=0)
+        case EventName.PARENT_SCRIPT:
+            return _script_over(record, ok=bool(data["ok"]))
         case EventName.CANCEL_REQUESTED:
             return record._replace(cancel=Cause.CANCELLED, remaining=0)
         case EventName.STOP_REQUESTED:
@@ -92,8 +98,17 @@ def _closed(record: RunRecord, data: Data, time: float) -> RunRecord:
     )
 
 
+def _script_over(record: RunRecord, *, ok: bool) -> RunRecord:
+    remaining = record.remaining if ok else 0
+    state = RunState.QUEUED if remaining else RunState.RUNNING
+    after = record._replace(state=state, remaining=remaining, progress=Progress.CLAIMED, node=None, ended=None)
+    return after._replace(reason=None, cause=None, exit_code=None, signal=None, message="") if ok else after
+
+
 def _requeued(record: RunRecord, data: Data, time: float) -> RunRecord:
     queued = record._replace(state=RunState.QUEUED, queued=time, progress=Progress.CLAIMED, node=None, ended=None)
+    if record.is_parent:
+        queued = queued._replace(reason=None, cause=None, exit_code=None, signal=None, message="")
     if data["reason"] == "returned":
         return queued
     if data["reason"] in _LOSSES:

@@ -4,7 +4,10 @@ Runs in the client, in the user's directory; reads it and never writes to it."""
 
 from turnout.snapshot.delivery import Sink, deliver
 from turnout.snapshot.git import git_state
-from turnout.snapshot.policy import Limits
-from turnout.snapshot.snapshot import Snapshot, capture
+from turnout.snapshot.joined import Joined, Part, join
+from turnout.snapshot.policy import Limits, Policy
+from turnout.snapshot.snapshot import Snapshot, capture, capture_file
 
-__all__ = ["Limits", "Sink", "Snapshot", "capture", "deliver", "git_state"]
+__all__ = [
+    "Joined", "Limits", "Part", "Policy", "Sink", "Snapshot", "capture", "capture_file", "deliver", "git_state", "join",
+]  # fmt: skip

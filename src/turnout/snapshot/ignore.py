@@ -88,12 +88,16 @@ class RuleFile:
 
 
 class Rules:
-    """The rule files in force in one directory, the strongest first. `key` changes whenever a decision could."""
+    """The rule files in force in one directory, the strongest first. `key` changes whenever a decision could. With
+    `is_all`, what is never taken of code (caches, ``.git``) is taken, too."""
 
-    def __init__(self, files: tuple[RuleFile, ...] = (), key: str = "no rules", *, left_out: bool = False) -> None:
+    def __init__(
+        self, files: tuple[RuleFile, ...] = (), key: str = "", *, left_out: bool = False, is_all: bool = False
+    ) -> None:
         self._files = files
-        self.key = key
+        self.key = key or ("everything" if is_all else "no rules")
         self._left_out = left_out
+        self._is_all = is_all
 
     def adding(self, directory: str, texts: dict[str, bytes]) -> Rules:
         """As seen from `directory` (relative, ends with ``/``, or "") that holds these rule files, by name."""
@@ -111,7 +115,7 @@ class Rules:
         """The same within a directory that is left out (where only what is taken back in is taken), or is not."""
         if left_out == self._left_out:
             return self
-        return Rules(self._files, _digest(f"{self.key} {left_out}"), left_out=left_out)
+        return Rules(self._files, _digest(f"{self.key} {left_out}"), left_out=left_out, is_all=self._is_all)
 
     @cached_property
     def concerns(self) -> Callable[[str], object]:
@@ -123,7 +127,7 @@ class Rules:
 
     def leave_out(self, path: str, name: str, is_dir: bool) -> bool:
         """Whether to leave out `path`, whose last part is `name` and whose directory these rules are for."""
-        if name in NEVER_TAKEN or name.endswith(".pyc"):
+        if not self._is_all and (name in NEVER_TAKEN or name.endswith(".pyc")):
             return True
         for file in self._files:
             decision = file.decides(path, is_dir)
@@ -145,7 +149,7 @@ class Rules:
         """With further rule files, which come from deeper in the tree; `what` tells them from any others."""
         both = (*files, *self._files)  # deeper first; the sort is stable
         strongest_first = sorted(both, key=lambda file: not file.ours)
-        return Rules(tuple(strongest_first), _digest(self.key + what), left_out=self._left_out)
+        return Rules(tuple(strongest_first), _digest(self.key + what), left_out=self._left_out, is_all=self._is_all)
 
 
 def rules_above(root: str) -> Rules:

@@ -22,10 +22,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`allow_secrets` are paths relative to the root, or globs over them, that are taken whatever they look like."""
+    """`allow_secrets` are paths relative to the root, or globs over them, that are taken whatever they look like.
+
+    `omit` are patterns, as in a .gitignore, of what to leave out; they are stronger than all rules in files, which
+    count only if `honours_ignore_files`: code has things that are made again, data has not.
+    """
 
     limits: Limits = field(default_factory=Limits)
     allow_secrets: Collection[str] = ()
+    omit: tuple[str, ...] = ()
+    honours_ignore_files: bool = True
 
     def refuses_secret(self, path: str, verdict: str, problems: Problems) -> bool:
         """Whether `verdict` (of `secrets.judge`) says secret and nobody allowed it; then it is a problem."""

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import gc
 import os
+import stat
 import time
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from turnout import errors
 from turnout.snapshot import cache as remembered
+from turnout.snapshot.cache import Folder
 from turnout.snapshot.git import GitProbe
 from turnout.snapshot.policy import Limits, Policy
 from turnout.snapshot.problems import Problems
 from turnout.snapshot.reading import read_pending
-from turnout.snapshot.walk import Tree, walk
+from turnout.snapshot.walk import Tree, identity, walk
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
 
@@ -53,8 +55,16 @@ class Snapshot:
         return sum(entry.size for entry in self.entries)
 
 
-def capture(root: Path, *, cache: Path, limits: Limits | None = None, allow_secrets: Collection[str] = ()) -> Snapshot:
-    """What is in the directory `root`, leaving out what its rules leave out.
+def capture(
+    root: Path,
+    *,
+    cache: Path,
+    limits: Limits | None = None,
+    allow_secrets: Collection[str] = (),
+    omit: Sequence[str] = (),
+    honours_ignore_files: bool = True,
+) -> Snapshot:
+    """What is in the directory `root`, leaving out what its rules leave out, and what `omit` does.
 
     `cache` is a directory where it may remember what it has read; without it everything is only slower. Reads `root`
     and writes nothing there. SnapshotRefused names everything that must not be taken, all at once; `allow_secrets` are
@@ -63,26 +73,47 @@ def capture(root: Path, *, cache: Path, limits: Limits | None = None, allow_secr
     where = os.path.realpath(root)
     if not os.path.isdir(where):
         raise errors.InvalidInput(f"{root} is not a directory", hint="go to the directory that holds your code")
-    policy, problems = Policy(limits or Limits(), tuple(allow_secrets)), Problems()
-    contents: dict[str, bytes] = {}
-    now_ns = time.time_ns()
+    policy = Policy(limits or Limits(), tuple(allow_secrets), tuple(omit), honours_ignore_files)
     git = GitProbe(where)
+    problems, now_ns = Problems(), time.time_ns()
     collecting = gc.isenabled()
     gc.disable()  # so many small objects and no cycles: looking for cycles would take a tenth of the time
     try:
         known = remembered.load(cache, where)
         tree = walk(where, known, policy, problems)
-        if not problems.over_cap:
-            contents = read_pending(tree, problems, now_ns=now_ns)
-            if tree.folders != known:
-                remembered.save(cache, where, tree.folders)
-        entries = _entries(tree, policy, problems)
+        snapshot = _read(tree, policy, problems, now_ns)
+        if tree.folders != known and not problems.over_cap:
+            remembered.save(cache, where, tree.folders)
         problems.raise_if_any(where)
-        return Snapshot(root=where, entries=entries, git=git.result(), policy=policy, contents=contents)
+        return replace(snapshot, git=git.result())
     finally:
         if collecting:
             gc.enable()
         git.cancel()
+
+
+def capture_file(path: Path, *, policy: Policy) -> Snapshot:
+    """One file, under its own name; a link is followed. InvalidInput when it is none, SnapshotRefused."""
+    where, name = os.path.split(os.path.realpath(path))
+    problems = Problems()
+    tree = Tree(where, folders={"": Folder()})
+    try:
+        looked = os.stat(os.path.join(where, name))
+    except OSError as error:
+        raise errors.InvalidInput(f"{path} cannot be read: {error.strerror}", hint="check the path") from error
+    if not stat.S_ISREG(looked.st_mode):
+        raise errors.InvalidInput(f"{path} is neither a file nor a directory", hint="give a file or a directory")
+    if not policy.refuses_size(name, looked.st_size, problems):
+        tree.pending[""] = [(name, identity(looked))]
+    snapshot = _read(tree, policy, problems, time.time_ns())
+    problems.raise_if_any(where)
+    return snapshot
+
+
+def _read(tree: Tree, policy: Policy, problems: Problems, now_ns: int) -> Snapshot:
+    contents = read_pending(tree, problems, now_ns=now_ns) if not problems.over_cap else {}
+    entries = _entries(tree, policy, problems)
+    return Snapshot(root=tree.root, entries=entries, git=None, policy=policy, contents=contents)
 
 
 def _entries(tree: Tree, policy: Policy, problems: Problems) -> tuple[Entry, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from turnout.snapshot.cache import Folder, Folders, Identity
-from turnout.snapshot.ignore import GIT_RULES, MOST, OUR_RULES, VENV_MARK, Rules, rules_above
+from turnout.snapshot.ignore import GIT_RULES, MOST, OUR_RULES, VENV_MARK, RuleFile, Rules, rules_above
 from turnout.snapshot.policy import Policy, in_words
 from turnout.snapshot.problems import Kind, Problems
 from turnout.wire import manifest
@@ -46,8 +46,11 @@ class Tree:
 def walk(root: str, known: Folders, policy: Policy, problems: Problems) -> Tree:
     """Look at everything below `root` that the rules keep; what must not be taken goes to `problems`."""
     walker = _Walker(root, known, policy, problems)
+    rules = rules_above(root) if policy.honours_ignore_files else Rules(is_all=True)
+    if policy.omit:
+        rules = rules.extended([RuleFile("\n".join(policy.omit), ours=True)], repr(policy.omit))
     try:
-        walker.enter(None, root, "", rules_above(root))
+        walker.enter(None, root, "", rules)
     except TooMany:
         most = ", ".join(f"{top or '.'} ({count})" for top, count in walker.tree.counts.most_common(3))
         problems.add(".", f"more than {policy.limits.files} files; most are in {most}", Kind.COUNT)
@@ -95,9 +98,9 @@ class _Walker:
         with os.scandir(fd) as listing:
             items = list(listing)
         marks = _MARKS.intersection([item.name for item in items])
-        if VENV_MARK in marks and path:
+        if VENV_MARK in marks and path and self._policy.honours_ignore_files:
             return
-        if marks:
+        if marks and self._policy.honours_ignore_files:
             rules = rules.adding(path, _rule_texts(fd, marks))
         known = self._known.get(path, _NOTHING)
         if known.rules != rules.key:  # the files are still known, but not what to do with them

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 from turnout.errors import InvalidInput
 from turnout.model.ids import check_env_key, check_label, check_param_name, check_tag_key
+from turnout.model.inputs import Action
 from turnout.model.limits import check_amount
 from turnout.model.spec import CommandKind, JobSpec
-from turnout.wire.manifest import is_digest
+from turnout.wire.manifest import BadManifest, check_path, is_digest
 
 MOST_RUNS = 1_000_000
 _LONGEST_TEXT = 128 * 1024  # Linux's limit for one argument or environment entry
@@ -67,6 +68,34 @@ def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
         yield InvalidInput("a run script without text")
     if spec.before is not None and not is_digest(spec.before):
         yield InvalidInput("not a snapshot's digest")
+    yield from _surroundings(spec)
+
+
+def _surroundings(spec: JobSpec) -> Iterator[InvalidInput]:
+    """Data, model, setup, working directory: what a client of ours would not have sent."""
+    for name, given in (("data", spec.data), ("model", spec.model)):
+        if given is None:
+            continue
+        if (given.action is Action.NONE) != (given.manifest is None) or not is_digest(given.manifest or "0" * 64):
+            yield InvalidInput(f"the {name} is not bound to files", hint=f"`turnout run --{name} SHARE` does that")
+        if given.local is not None and not (_can_be_argument(given.local) and given.local.startswith("/")):
+            yield InvalidInput(f"the directory of the {name} is not an absolute path")
+    if spec.setup is not None:
+        lines = (*spec.setup.conda, *spec.setup.pip, spec.setup.python or "3")
+        if not all(line.strip() and "\n" not in line and _is_text(line) for line in lines):
+            yield InvalidInput(f"setup {spec.setup.name!r} has a package that is none")
+        yield from _caught(check_label, spec.setup.name, "setup")
+        if not _is_text(spec.setup.activate):
+            yield InvalidInput(f"the activate lines of setup {spec.setup.name!r} are not UTF-8 text")
+    if spec.working_dir and not _is_path(spec.working_dir):
+        yield InvalidInput(f"{spec.working_dir!r} leads out of the files of a run", hint="give a path below them")
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return bool(check_path(text))
+    except BadManifest:
+        return False
 
 
 def _can_be_argument(text: str) -> bool:
@@ -89,12 +118,18 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
         yield InvalidInput(f"a job may have 1 to {MOST_RUNS} runs", hint="split it into several")
     if spec.repeat > 1 and len(spec.runs) != 1:
         yield InvalidInput("--runs and --multi exclude each other")
+    if spec.nodes is not None and len(spec.runs) > 1 and spec.total != len(spec.runs):
+        yield InvalidInput("with --multi and --nodes, every line is one of the children")
+    if spec.total is not None and (spec.nodes is None or spec.repeat > 1):
+        yield InvalidInput("a total of children is for a job with --nodes, and without --repeat")
     for name, value, least in (
         ("--cpus", need.cpus, 1),
         ("--memory", need.memory, 1),
         ("--gpus", need.gpus, 0),
         ("--time", need.seconds, 0.001),
         ("--concurrent", spec.concurrent, 1),
+        ("--nodes", spec.nodes, 1),
+        ("--runs", spec.total, 1),
         ("--retry", spec.retry.failures, 0),
         ("--grace", spec.grace, 0),
     ):

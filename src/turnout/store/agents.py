@@ -31,20 +31,31 @@ class Agent:
     created: float
     cpus: int | None = None
     """what the agent said of its node when it began"""
+    queue: str = ""
+    """whose runs it takes; that of its target unless it is a job's own"""
+    kept: bool = False
+    """it stays until it is released"""
 
 
 def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def insert_agent(tx: Tx, *, target: str, node: str, directory: str, launch_token: str, token_hash: str) -> int:
+def insert_agent(
+    tx: Tx, *, target: str, node: str, directory: str, launch_token: str, token_hash: str, queue: str | None = None
+) -> int:
     """The intent, written before anything is started."""
     table = schema.agents
     values = {
         "target": target, "node": node, "directory": directory, "launch_token": launch_token, "token_hash": token_hash,
-        "state": str(AgentState.LAUNCHING), "created": tx.now,
+        "state": str(AgentState.LAUNCHING), "created": tx.now, "queue": queue or target,
     }  # fmt: skip
     return int(tx.connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one())
+
+
+def set_kept(tx: Tx, agent: int, kept: bool) -> None:
+    """Whether it stays, with what ran there, until it is released."""
+    tx.connection.execute(schema.agents.update().where(schema.agents.c.id == agent).values(kept=int(kept)))
 
 
 def set_handle(tx: Tx, agent: int, handle: str) -> None:
@@ -96,7 +107,8 @@ def _to_agent(row: sa.Row[tuple[object, ...]]) -> Agent:
     return Agent(
         id=values["id"], target=values["target"], node=values["node"], directory=values["directory"],
         launch_token=values["launch_token"], handle=values["handle"], state=AgentState(values["state"]),
-        created=values["created"], cpus=facts.get("cpus"),
+        created=values["created"], cpus=facts.get("cpus"), queue=values["queue"] or values["target"],
+        kept=bool(values["kept"]),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine, make_url
 
 from turnout.errors import InvalidInput, Unavailable
+from turnout.query import regex
 from turnout.store.schema import metadata
 
 #: The newest migration. A new database is made from the tables directly and stamped with it; a test compares the two.
@@ -75,6 +76,7 @@ def _sqlite(url: sa.URL, *, writer: bool) -> Engine:
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
+        connection.create_function("regexp", 2, regex.search, deterministic=True)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:

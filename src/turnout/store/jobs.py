@@ -10,7 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from turnout.model.event import EventName
-from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec
+from turnout.model.ids import job_name
+from turnout.model.inputs import Action, Input
+from turnout.model.setup import Setup
+from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec, Schedule
 from turnout.model.state import RunState
 from turnout.store import schema
 from turnout.store.values import insert_params
@@ -48,15 +51,20 @@ def insert_job(tx: Tx, spec: JobSpec) -> tuple[int, list[int]]:
     All runs are queued in the same transaction: what is acknowledged is in the queue.
     """
     job = next_numbers(tx, "job", 1)
-    first = next_numbers(tx, "run", len(spec.runs))
-    environment = _insert_environment(tx, {**spec.inherited_env, **spec.env})
+    first = next_numbers(tx, "run", spec.outer_runs)
+    environment = insert_environment(tx, {**spec.inherited_env, **spec.env})
     shared = {name: value for name, value in _plain(spec).items() if name not in _APART}
     shared["env_names"] = sorted(spec.env)
+    if spec.nodes is not None and len(spec.runs) > 1:  # dealt out to the nodes one by one
+        shared["commands"] = [dataclasses.asdict(run) for run in spec.runs]
     row = {
         "id": job, "workspace": spec.workspace, "experiment": spec.experiment, "target": spec.target,
         "label": spec.label, "kind": str(spec.kind), "display": json.dumps(spec.display), "script": spec.script,
         "spec": json.dumps(shared), "environment": environment, "before": spec.before, "created": tx.now,
-        "run_count": len(spec.runs),
+        "data": spec.data.manifest if spec.data is not None else None,
+        "model": spec.model.manifest if spec.model is not None else None,
+        "notify": None if spec.notify == "bell" else spec.notify, "run_count": spec.outer_runs,
+        "children_total": spec.total if spec.shares_children else None,
     }  # fmt: skip
     tx.connection.execute(schema.jobs.insert(), row)
     _insert_job_events(tx, job, spec)
@@ -64,8 +72,8 @@ def insert_job(tx: Tx, spec: JobSpec) -> tuple[int, list[int]]:
     if spec.tags:
         rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
         tx.connection.execute(schema.tags.insert(), rows)
-    tx.touch(f"queue:{spec.target}", f"job:{job}", "runs")
-    return job, list(range(first, first + len(spec.runs)))
+    tx.touch("queue" if spec.nodes is not None else f"queue:{spec.target}", f"job:{job}", "runs")
+    return job, list(range(first, first + spec.outer_runs))
 
 
 def load_jobs(connection: sa.Connection, ids: set[int]) -> dict[int, Job]:
@@ -90,10 +98,13 @@ def _plain(spec: JobSpec) -> dict[str, Any]:
     values = {name: getattr(spec, name) for name in fields}
     values["resources"] = dataclasses.asdict(spec.resources)
     values["retry"] = dataclasses.asdict(spec.retry)
+    for name in ("data", "model", "setup"):
+        values[name] = dataclasses.asdict(values[name]) if values[name] is not None else None
     return values
 
 
-def _insert_environment(tx: Tx, variables: dict[str, str]) -> str:
+def insert_environment(tx: Tx, variables: dict[str, str]) -> str:
+    """Keeps the values; the digest they are known by."""
     text = json.dumps(variables, sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()
     table = schema.environments
@@ -104,7 +115,7 @@ def _insert_environment(tx: Tx, variables: dict[str, str]) -> str:
 
 def _insert_job_events(tx: Tx, job: int, spec: JobSpec) -> None:
     before = {"snapshot": spec.before, "files": spec.before_files, "bytes": spec.before_bytes}
-    names = [(EventName.CREATED, {"runs": len(spec.runs)}), (EventName.CAPTURE_BEFORE, before)]
+    names = [(EventName.CREATED, {"runs": spec.outer_runs}), (EventName.CAPTURE_BEFORE, before)]
     rows = [
         {"job_id": job, "seq": seq, "time": tx.now, "event": str(name), "data": json.dumps(data)}
         for seq, (name, data) in enumerate(names, 1)
@@ -112,15 +123,21 @@ def _insert_job_events(tx: Tx, job: int, spec: JobSpec) -> None:
     tx.connection.execute(schema.job_events.insert(), rows)
 
 
+def _outer(spec: JobSpec) -> tuple[RunSpec, ...]:
+    """What each node's outer run is: the command, or the parent of many."""
+    return spec.runs if len(spec.runs) == 1 else (RunSpec(argv=()),)
+
+
 def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
-    base = next_numbers(tx, "run_id", len(spec.runs))
-    ids = list(range(base, base + len(spec.runs)))
-    planned = spec.repeat if spec.repeat > 1 else 0
+    base = next_numbers(tx, "run_id", spec.outer_runs)
+    ids = list(range(base, base + spec.outer_runs))
+    runs = spec.runs if spec.nodes is None else _outer(spec) * spec.outer_runs
+    state = RunState.CREATED if spec.held else RunState.QUEUED
     shared = {
         "child": 0, "job_id": job, "parent": None, "workspace": spec.workspace, "experiment": spec.experiment,
-        "target": spec.target, "priority": spec.priority, "waiting": -spec.priority, "state": str(RunState.QUEUED),
-        "failures_left": spec.retry.failures, "losses_left": spec.retry.losses, "children_planned": planned,
-        "remaining": planned, "created": tx.now, "queued": tx.now, "event_seq": 2,
+        "target": spec.target, "priority": spec.priority, "waiting": None if spec.held else -spec.priority,
+        "state": str(state), "failures_left": spec.retry.failures, "losses_left": spec.retry.losses,
+        "created": tx.now, "queued": None if spec.held else tx.now, "event_seq": 1 if spec.held else 2,
     }  # fmt: skip
     rows = [
         {
@@ -130,28 +147,41 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
             "label": run.label or spec.label,
             "argv": json.dumps(run.argv),
             "params": json.dumps(run.params),
+            "children_planned": spec.children_of(index),
+            "remaining": spec.children_of(index),
+            "outer": None if spec.nodes is None else index,
+            "queue": spec.target if spec.nodes is None else f"{spec.target}#{job_name(job)}.{index}",
         }
-        for index, run in enumerate(spec.runs)
+        for index, run in enumerate(runs)
     ]
     tx.connection.execute(schema.runs.insert(), rows)
     events = [
         {"run_id": run, "seq": seq, "time": tx.now, "event": name, "data": "{}"}
         for run in ids
-        for seq, name in ((1, "created"), (2, "queued"))
+        for seq, name in ((1, "created"), (2, "queued"))[: 1 if spec.held else 2]
     ]
     tx.connection.execute(schema.events.insert(), events)
-    insert_params(tx, [(ids[index], run.params) for index, run in enumerate(spec.runs) if run.params])
+    insert_params(tx, [(ids[index], run.params) for index, run in enumerate(runs) if run.params])
     return ids
 
 
 def _to_job(row: Any) -> Job:
     shared = json.loads(row["spec"])
     shared.pop("env_names", None)
+    commands = shared.pop("commands", [{"argv": ()}])
+    runs = tuple(RunSpec(**{**each, "argv": tuple(each["argv"])}) for each in commands)
     shared["resources"] = Resources(**shared["resources"])
     shared["retry"] = Retry(**shared["retry"])
+    shared["schedule"] = Schedule(shared["schedule"])
     shared["after"] = tuple(shared["after"])
+    for name in ("data", "model"):
+        if shared[name] is not None:
+            shared[name] = Input(**{**shared[name], "action": Action(shared[name]["action"])})
+    if shared["setup"] is not None:
+        packages = {name: tuple(shared["setup"][name]) for name in ("conda", "pip")}
+        shared["setup"] = Setup(**{**shared["setup"], **packages})
     spec = JobSpec(
-        kind=CommandKind(row["kind"]), display=tuple(json.loads(row["display"])), runs=(RunSpec(argv=()),),
+        kind=CommandKind(row["kind"]), display=tuple(json.loads(row["display"])), runs=runs,
         script=row["script"], target=row["target"], experiment=row["experiment"], workspace=row["workspace"],
         label=row["label"], before=row["before"], **shared,
     )  # fmt: skip

@@ -67,7 +67,7 @@ def to_record(row: Sequence[Any]) -> RunRecord:
 def is_waiting(record: RunRecord) -> bool:
     """In the queue: a queued run, or a parent that has children left to make."""
     if record.is_parent:
-        return record.remaining > 0 and record.state in (RunState.QUEUED, RunState.RUNNING)
+        return record.remaining > 0 and record.state in (RunState.QUEUED, RunState.RUNNING) and not record.on_node
     return record.state is RunState.QUEUED
 
 
@@ -83,6 +83,7 @@ class Ledger:
         self._old: dict[int, RunRecord] = {}
         self._new: dict[int, RunRecord] = {}
         self._events: list[tuple[Any, ...]] = []
+        self._ended_scripts: list[tuple[Any, ...]] = []
 
     def load(self, ids: Iterable[int]) -> None:
         """Reads (and on PostgreSQL locks, in id order) the runs not read yet. Unknown ids are left out."""
@@ -101,6 +102,9 @@ class Ledger:
 
     def apply(self, step: Step) -> RunRecord:
         """Takes a step's record and events; numbers the events."""
+        before = self._new[step.record.id]
+        if before.is_parent and before.on_node and not step.record.on_node:
+            self._ended_scripts.append(_script_end(before, step, self._tx.now))
         record = self._append(step.record, step.events)
         self._new[record.id] = record
         return record
@@ -129,6 +133,7 @@ class Ledger:
         self._tx.touch(*[f"run:{new.id}" for _, new in changed])
         self._old.update(self._new)
         self._events.clear()
+        self._ended_scripts.clear()
 
     def _append(self, record: RunRecord, events: Iterable[tuple[EventName, Data]]) -> RunRecord:
         seq = record.event_seq
@@ -139,13 +144,11 @@ class Ledger:
 
     def _write_attempts(self, changed: list[tuple[RunRecord, RunRecord]]) -> None:
         opened: list[tuple[Any, ...]] = []
-        closed: list[tuple[Any, ...]] = []
+        closed = list(self._ended_scripts)
         for old, new in changed:
-            if new.is_parent:
-                continue
             if new.attempt != old.attempt:
                 opened.append((new.id, new.attempt, new.agent, new.node, self._tx.now))
-            elif old.state in ON_NODE and new.state not in ON_NODE:
+            elif old.on_node and not new.on_node and not new.is_parent:
                 cause = _text(new.cause or new.reason)
                 closed.append((self._tx.now, cause, new.exit_code, new.signal, new.message, new.id, new.attempt))
         _OPEN_ATTEMPT.execute(self._tx.connection, opened)
@@ -162,6 +165,14 @@ def _row(old: RunRecord, new: RunRecord) -> tuple[Any, ...]:
         new.open_children, new.failed_children, new.node, agent, new.queued, new.started, new.ended,
         new.event_seq, waiting, old.id, old.attempt, old.state.value,
     )  # fmt: skip
+
+
+def _script_end(before: RunRecord, step: Step, now: float) -> tuple[Any, ...]:
+    """How an attempt of a parent's script ended. Its record tells no more once it goes on without it."""
+    said = next((data for name, data in step.events if name is EventName.NODE_LOST), None)
+    if said is not None:
+        return (now, Cause.INFRA.value, None, None, said["message"], before.id, before.attempt)
+    return (now, _text(before.cause), before.exit_code, before.signal, before.message, before.id, before.attempt)
 
 
 def _text(value: Reason | Cause | None) -> str | None:

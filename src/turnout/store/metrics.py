@@ -116,6 +116,13 @@ def insert(tx: Tx, given: RunMetrics) -> dict[int, list[str]]:
     return new
 
 
+def name_ids(tx: Tx, names: set[str]) -> dict[str, int]:
+    """The numbers of these names of metrics; those that are new get one."""
+    known = _name_ids(tx, names)
+    _add_names(tx, known, names)
+    return known
+
+
 def _name_ids(tx: Tx, names: set[str]) -> dict[str, int]:
     table = schema.metric_names
     found: dict[str, int] = {}

@@ -9,7 +9,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from turnout.model.ids import run_name
+from turnout.model.ids import parse_job_name, run_name
+from turnout.model.spec import Retry, RunSpec
 from turnout.model.state import LIVE, RunState
 from turnout.schedule.machine import RunRecord
 from turnout.store import schema
@@ -19,12 +20,14 @@ from turnout.store.writer import Tx
 
 _RUNS = schema.runs
 _LIVE = [str(state) for state in LIVE]
-_SHARED = ("number", "job_id", "workspace", "experiment", "target", "label", "argv", "params", "priority")
-_EXTRA = (_RUNS.c.number, _RUNS.c.child, _RUNS.c.job_id, _RUNS.c.argv, _RUNS.c.params, _RUNS.c.after)
+_SHARED = (
+    "number", "job_id", "workspace", "experiment", "target", "queue", "outer", "label", "argv", "params", "priority",
+)  # fmt: skip
+_EXTRA = (_RUNS.c.number, _RUNS.c.child, _RUNS.c.job_id, _RUNS.c.argv, _RUNS.c.params, _RUNS.c.after, _RUNS.c.outer)
 
 _WAITING = (
     sa.select(*RECORD_COLUMNS, *_EXTRA)
-    .where(_RUNS.c.waiting.is_not(None), _RUNS.c.target == sa.bindparam("target"))
+    .where(_RUNS.c.waiting.is_not(None), _RUNS.c.queue == sa.bindparam("queue"))
     .order_by(_RUNS.c.waiting, _RUNS.c.id)
     .limit(sa.bindparam("most"))
     .with_for_update(skip_locked=True)
@@ -42,12 +45,13 @@ class Entry:
     argv: list[str]
     params: dict[str, Any]
     after: str | None
+    outer: int | None
 
 
 def waiting_runs(
-    tx: Tx, target: str, *, most: int, behind: RunRecord | None = None, besides: Collection[int] = ()
+    tx: Tx, queue: str, *, most: int, behind: RunRecord | None = None, besides: Collection[int] = ()
 ) -> Iterator[Entry]:
-    """Runs in the queue of a target, highest priority and oldest first. Rows that another hub holds are passed over.
+    """Runs in a queue, highest priority and oldest first. Rows that another hub holds are passed over.
 
     `behind` begins after that one, `besides` leaves the runs of these jobs out.
     """
@@ -57,7 +61,7 @@ def waiting_runs(
         select = select.where(sa.tuple_(_RUNS.c.waiting, _RUNS.c.id) > place)
     if besides:
         select = select.where(_RUNS.c.job_id.not_in(sorted(besides)))
-    with tx.connection.execute(select, {"target": target, "most": most}) as rows:
+    with tx.connection.execute(select, {"queue": queue, "most": most}) as rows:
         for row in rows:
             yield _entry(row)
 
@@ -68,35 +72,83 @@ def held_runs(tx: Tx, agent: int) -> list[Entry]:
     return [_entry(row) for row in tx.connection.execute(select)]
 
 
-def insert_child(tx: Tx, parent: Entry, index: int) -> Entry:
-    """The row of child number `index`, with its parent's tags and parameters; created, not yet queued."""
+def insert_child(tx: Tx, parent: Entry, index: int, retry: Retry, command: RunSpec | None = None) -> Entry:
+    """The row of child number `index`, with its parent's tags and parameters; created, not yet queued. `command` is its
+    own, None = its parent's."""
     run = next_numbers(tx, "run_id", 1)
     record = RunRecord(
         id=run, state=RunState.CREATED, priority=parent.record.priority, parent=parent.record.id,
-        failures_left=parent.record.failures_left, losses_left=parent.record.losses_left,
+        failures_left=retry.failures, losses_left=retry.losses,
     )  # fmt: skip
     own: dict[str, sa.ColumnElement[Any]] = {
         "id": sa.literal(run, sa.BigInteger), "child": sa.literal(index), "state": sa.literal(str(record.state)),
         "parent": sa.literal(parent.record.id, sa.BigInteger), "created": sa.literal(tx.now, sa.Double),
         "failures_left": sa.literal(record.failures_left), "losses_left": sa.literal(record.losses_left),
     }  # fmt: skip
-    source = sa.select(*own.values(), *(_RUNS.c[name] for name in _SHARED)).where(_RUNS.c.id == parent.record.id)
-    tx.connection.execute(_RUNS.insert().from_select([*own, *_SHARED], source))
+    if command is not None:
+        own["argv"], own["params"] = sa.literal(json.dumps(command.argv)), sa.literal(json.dumps(command.params))
+    shared = [name for name in _SHARED if name not in own]
+    source = sa.select(*own.values(), *(_RUNS.c[name] for name in shared)).where(_RUNS.c.id == parent.record.id)
+    tx.connection.execute(_RUNS.insert().from_select([*own, *shared], source))
     for table in (schema.tags, schema.params):
         columns = [column for column in table.c if column.name != "run_id"]
         inherited = sa.select(own["id"], *columns).where(table.c.run_id == parent.record.id)
         tx.connection.execute(table.insert().from_select([table.c.run_id, *columns], inherited))
     name = run_name(parent.number, index)
-    return Entry(record, name, parent.number, parent.job, parent.argv, parent.params, None)
+    argv, params = (parent.argv, parent.params) if command is None else (list(command.argv), command.params)
+    return Entry(record, name, parent.number, parent.job, argv, params, None, parent.outer)
 
 
-def targets_with_waiting_runs(connection: sa.Connection, targets: Iterable[str]) -> list[str]:
-    found = []
-    for target in targets:
-        select = sa.select(_RUNS.c.id).where(_RUNS.c.waiting.is_not(None), _RUNS.c.target == target).limit(1)
-        if connection.execute(select).first() is not None:
-            found.append(target)
-    return found
+def queues_with_waiting_runs(connection: sa.Connection) -> list[tuple[str, str]]:
+    """The queues that are not empty, with their targets. Goes from one to the next in the index, whatever they hold."""
+    found: list[tuple[str, str]] = []
+    while True:
+        select = sa.select(_RUNS.c.queue, _RUNS.c.target).where(_RUNS.c.waiting.is_not(None)).limit(1)
+        if found:
+            select = select.where(_RUNS.c.queue > found[-1][0])
+        row = connection.execute(select.order_by(_RUNS.c.queue)).first()
+        if row is None:
+            return found
+        found.append((row.queue, row.target))
+
+
+def busy_nodes(connection: sa.Connection, queues: Iterable[str]) -> set[str]:
+    """Those of these queues, each of one node of a job's own, that have runs which are not over."""
+    jobs = {parse_job_name(queue.rpartition("#")[2].partition(".")[0]) for queue in queues}
+    select = sa.select(_RUNS.c.queue).where(_RUNS.c.job_id.in_(jobs), _RUNS.c.state.in_(_LIVE)).distinct()
+    return {row.queue for row in connection.execute(select)}
+
+
+def script_has_run(tx: Tx, run: int, agent: int) -> bool:
+    """Whether the script of this parent has run on that agent's node."""
+    table = schema.parent_scripts
+    where = (table.c.run_id == run, table.c.agent == agent)
+    return tx.connection.execute(sa.select(table.c.run_id).where(*where)).first() is not None
+
+
+def note_script(tx: Tx, run: int, agent: int, attempt: int) -> None:
+    """The script of this parent has run there."""
+    values = {"run_id": run, "agent": agent, "attempt": attempt, "time": tx.now}
+    tx.connection.execute(schema.parent_scripts.insert(), values)
+
+
+def children_left(tx: Tx, job: int, total: int) -> int:
+    """How many children of all its parents together are still to be made."""
+    made = sa.select(schema.jobs.c.children_made).where(schema.jobs.c.id == job).with_for_update()
+    return total - int(tx.connection.execute(made).scalar_one())
+
+
+def count_child(tx: Tx, job: int) -> int:
+    """One more child of a job whose parents share theirs; its index."""
+    table = schema.jobs
+    more = table.update().where(table.c.id == job).values(children_made=table.c.children_made + 1)
+    return int(tx.connection.execute(more.returning(table.c.children_made)).scalar_one())
+
+
+def open_parents(tx: Tx, job: int) -> list[int]:
+    """The parents of a job that are not over."""
+    where = (_RUNS.c.job_id == job, _RUNS.c.children_planned > 0, _RUNS.c.state.in_(_LIVE))
+    return [row.id for row in tx.connection.execute(sa.select(_RUNS.c.id).where(*where))]
 
 
 def live_runs(connection: sa.Connection, *, job: int | None = None) -> list[int]:
@@ -135,8 +187,8 @@ def _parts(ids: Iterable[int]) -> Iterator[list[int]]:
 
 def _entry(row: Iterable[Any]) -> Entry:
     values = tuple(row)
-    number, child, job, argv, params, after = values[len(RECORD_COLUMNS) :]
+    number, child, job, argv, params, after, outer = values[len(RECORD_COLUMNS) :]
     return Entry(
         to_record(values[: len(RECORD_COLUMNS)]), run_name(number, child or None), number, job, json.loads(argv),
-        json.loads(params), after,
+        json.loads(params), after, outer,
     )  # fmt: skip

@@ -81,7 +81,7 @@ def _to_view(row: Any) -> View:
         "target": row["target"], "node": row["node"], "command": json.loads(row["argv"]), "params": {}, "tags": {},
         "metrics": {}, "created": moment(row["created"]), "queued": moment(row["queued"]),
         "started": moment(row["started"]), "ended": moment(row["ended"]), "parent": None, "children": [],
-        "remaining": row["remaining"], "priority": row["priority"],
+        "remaining": row["remaining"], "priority": row["priority"], "origin": row["origin"],
         "duration": None if row["ended"] is None or row["started"] is None else round(row["ended"] - row["started"], 3),
     }  # fmt: skip
 
@@ -196,15 +196,30 @@ def job_counts(connection: sa.Connection, jobs: Iterable[int]) -> dict[int, dict
         )
         for row in connection.execute(plain):
             counts[row.job_id][row.state] = row.n
-        left = (
-            sa.select(table.c.job_id, sa.func.sum(table.c.remaining).label("n"))
-            .where(table.c.job_id.in_(part), table.c.children_planned > 0)
-            .group_by(table.c.job_id)
-        )
-        for row in connection.execute(left):
-            if row.n:
-                counts[row.job_id]["queued"] = counts[row.job_id].get("queued", 0) + int(row.n)
+        for job, state, number in _of_parents(connection, part):
+            counts[job][state] = counts[job].get(state, 0) + number
     return counts
+
+
+def _of_parents(connection: sa.Connection, jobs: Sequence[int]) -> Iterable[tuple[int, str, int]]:
+    """What parents stand for: the children they have still to make, and themselves when their own script failed."""
+    table, job = schema.runs, schema.jobs
+    script_failed = sa.case((sa.and_(table.c.state == "failed", table.c.cause.is_not(None)), 1), else_=0)
+    select = (
+        sa.select(
+            table.c.job_id, sa.func.sum(table.c.remaining).label("left"), sa.func.sum(script_failed).label("failed"),
+            (job.c.children_total - job.c.children_made).label("stock"),
+        )
+        .join(job, job.c.id == table.c.job_id)
+        .where(table.c.job_id.in_(jobs), table.c.children_planned > 0)
+        .group_by(table.c.job_id, job.c.children_total, job.c.children_made)
+    )  # fmt: skip
+    for row in connection.execute(select):
+        left = int(row.left) if row.stock is None else min(int(row.left), int(row.stock))
+        if left:
+            yield row.job_id, "queued", left
+        if row.failed:
+            yield row.job_id, "failed", int(row.failed)
 
 
 def show_jobs(connection: sa.Connection, ids: Sequence[int]) -> list[View]:
@@ -228,10 +243,22 @@ def _job_view(row: Any, counts: dict[str, int]) -> View:
     return {
         "name": job_name(row["id"]), "label": row["label"], "experiment": row["experiment"],
         "workspace": row["workspace"], "target": row["target"], "state": state, "runs": sum(counts.values()),
-        "counts": counts,
+        "counts": counts, "done": sum(counts.values()) - live, "failed": counts.get("failed", 0), "live": live,
+        "tags": spec.get("tags", {}),
         "command": json.loads(row["display"]), "created": moment(row["created"]), "snapshot": row["before"],
         "git": spec.get("git"), "env": spec.get("env_names", []), "resources": spec["resources"],
+        "origin": row["origin"], "data": spec.get("data"), "model": spec.get("model"), "setup": spec.get("setup"),
     }  # fmt: skip
+
+
+def homes_of(connection: sa.Connection, runs: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """The workspace and the experiment of each of these runs."""
+    table = schema.runs
+    found: dict[int, tuple[str, str]] = {}
+    for part in _parts(runs):
+        select = sa.select(table.c.id, table.c.workspace, table.c.experiment).where(table.c.id.in_(part))
+        found.update({row.id: (row.workspace, row.experiment) for row in connection.execute(select)})
+    return found
 
 
 def _parts(ids: Sequence[int]) -> Iterable[Sequence[int]]:

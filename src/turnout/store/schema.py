@@ -53,10 +53,23 @@ jobs = sa.Table(
     sa.Column("spec", sa.Text, nullable=False),
     sa.Column("environment", sa.Text, nullable=False),
     sa.Column("before", sa.Text),
+    sa.Column("data", sa.Text),  # the manifests of what its runs read, bound at submit
+    sa.Column("model", sa.Text),
     sa.Column("created", _Time, nullable=False),
     sa.Column("run_count", sa.Integer, nullable=False),
+    sa.Column("notify", sa.Text),  # the command to run when it is over; NULL = none, or done
+    sa.Column("origin", sa.Text),  # its name in the archive it was imported from
+    sa.Column("children_made", sa.Integer, nullable=False, server_default="0"),  # of a stock that parents share
+    sa.Column("children_total", sa.Integer),  # NULL = each parent has its own
     sa.Index("ix_jobs_created", "created"),
+    sa.Index(
+        "ix_jobs_notify",
+        "id",
+        sqlite_where=sa.text("notify IS NOT NULL"),
+        postgresql_where=sa.text("notify IS NOT NULL"),
+    ),
     sa.Index("ix_jobs_experiment", "experiment"),
+    sa.Index("ix_jobs_overview", "workspace", "experiment", "created", "run_count"),
     sa.Index(
         "ix_jobs_label",
         "label",
@@ -86,6 +99,8 @@ runs = sa.Table(
     sa.Column("workspace", sa.Text, nullable=False),
     sa.Column("experiment", sa.Text, nullable=False),
     sa.Column("target", sa.Text, nullable=False),
+    sa.Column("queue", sa.Text, nullable=False, server_default=""),  # which agents may take it
+    sa.Column("outer", sa.Integer),  # of a job with nodes of its own: which of them
     sa.Column("label", sa.Text),
     sa.Column("argv", sa.Text, nullable=False),
     sa.Column("params", sa.Text, nullable=False, server_default="{}"),
@@ -114,10 +129,11 @@ runs = sa.Table(
     sa.Column("ended", _Time),
     sa.Column("event_seq", sa.Integer, nullable=False, server_default="0"),
     sa.Column("after", sa.Text),
+    sa.Column("origin", sa.Text),  # its name in the archive it was imported from
     sa.UniqueConstraint("number", "child"),
     sa.Index(
         "ix_runs_queue",
-        "target",
+        "queue",
         "waiting",
         "id",
         sqlite_where=sa.text("waiting IS NOT NULL"),
@@ -144,6 +160,12 @@ runs = sa.Table(
     sa.Index("ix_runs_created", "created"),
     sa.Index("ix_runs_started", "started"),
     sa.Index("ix_runs_ended", "ended"),
+    sa.Index(
+        "ix_runs_duration",
+        sa.text("(ended - started)"),
+        sqlite_where=sa.text("ended IS NOT NULL"),
+        postgresql_where=sa.text("ended IS NOT NULL"),
+    ),
     sa.Index("ix_runs_exit_code", "exit_code", "created", "id"),
     sa.Index(
         "ix_runs_label",
@@ -263,11 +285,21 @@ tags = sa.Table(
 )
 sa.Index("ix_tags_value", tags.c.name, start_of(tags.c.value))
 
+parent_scripts = sa.Table(  # where the script of a parent has run: its children may run there
+    "parent_scripts",
+    metadata,
+    sa.Column("run_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("agent", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("time", _Time, nullable=False),
+)
+
 agents = sa.Table(
     "agents",
     metadata,
     sa.Column("id", _Id, primary_key=True),
     sa.Column("target", sa.Text, nullable=False),
+    sa.Column("queue", sa.Text, nullable=False, server_default=""),
     sa.Column("node", sa.Text, nullable=False),
     sa.Column("directory", sa.Text, nullable=False),
     sa.Column("launch_token", sa.Text, nullable=False, unique=True),
@@ -275,6 +307,7 @@ agents = sa.Table(
     sa.Column("handle", sa.Text),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("facts", sa.Text),
+    sa.Column("kept", sa.SmallInteger, nullable=False, server_default="0"),  # 1 = stays until it is released
     sa.Column("created", _Time, nullable=False),
     sa.Column("ended", _Time),
     sa.Index("ix_agents_state", "state"),
@@ -289,4 +322,26 @@ requests = sa.Table(  # answers already given, by idempotency key
     sa.Column("answer", sa.Text, nullable=False),
     sa.Column("created", _Time, nullable=False),
     sa.Index("ix_requests_created", "created"),
+)
+
+shares = sa.Table(  # named files: what a name means now; a job that read it keeps the manifest it was bound to
+    "shares",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("manifest", sa.Text, nullable=False),
+    sa.Column("files", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("created", _Time, nullable=False),
+    sa.Column("updated", _Time, nullable=False),
+)
+
+imports = sa.Table(  # archives that were taken in, each once: jobs `first_job` to `last_job`
+    "imports",
+    metadata,
+    sa.Column("archive", sa.Text, primary_key=True),
+    sa.Column("workspace", sa.Text, nullable=False),
+    sa.Column("first_job", sa.BigInteger, nullable=False),
+    sa.Column("last_job", sa.BigInteger, nullable=False),
+    sa.Column("created", _Time, nullable=False),
 )

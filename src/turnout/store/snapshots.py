@@ -1,9 +1,13 @@
-"""Which snapshots the store refers to: what jobs were given, what runs left behind. Read page by page, newest first."""
+"""Which snapshots the store refers to: what jobs were given and read, what runs left behind, what shares stand for.
+
+Read page by page, newest first.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,11 +18,24 @@ from turnout.store import schema
 class Kind(StrEnum):
     BEFORE = "before"  # of a job: what its runs are given
     AFTER = "after"  # of a run: what it left behind
+    DATA = "data"  # of a job: the data its runs read
+    MODEL = "model"  # of a job: the model its runs read
+    SHARE = "share"  # of a share: what its name stands for now
+
+
+_PLACES: dict[Kind, tuple[sa.Table, sa.Column[str]]] = {
+    Kind.BEFORE: (schema.jobs, schema.jobs.c.before),
+    Kind.AFTER: (schema.runs, schema.runs.c.after),
+    Kind.DATA: (schema.jobs, schema.jobs.c.data),
+    Kind.MODEL: (schema.jobs, schema.jobs.c.model),
+    Kind.SHARE: (schema.shares, schema.shares.c.manifest),
+}
+_NAMES = {"jobs": (), "runs": ("number", "child"), "shares": ("name",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The snapshot whose manifest has this digest is that of `owner`, a job's or run's name."""
+    """The snapshot whose manifest has this digest is that of `owner`, the name of a job, run or share."""
 
     owner: str
     kind: Kind
@@ -34,27 +51,24 @@ class Page:
 
 
 def references(connection: sa.Connection, kind: Kind, *, below: int | None = None, count: int = 2000) -> Page:
-    """The snapshots of the next `count` jobs or runs; those that have none are left out of the page.
+    """The snapshots of the next `count` jobs, runs or shares; those that have none are left out of the page.
 
     Pages read one after the other show all that were there at the beginning and still are.
     """
-    jobs, runs = schema.jobs, schema.runs
-    if kind is Kind.BEFORE:
-        select = sa.select(jobs.c.id, jobs.c.id.label("number"), sa.literal(0).label("child"), jobs.c.before)
-        key: sa.ColumnElement[int] = jobs.c.id
-    else:
-        select = sa.select(runs.c.id, runs.c.number, runs.c.child, runs.c.after)
-        key = runs.c.id
+    table, manifest = _PLACES[kind]
+    select = sa.select(table.c.id, manifest.label("manifest"), *(table.c[name] for name in _NAMES[table.name]))
     if below is not None:
-        select = select.where(key < below)
-    rows = connection.execute(select.order_by(key.desc()).limit(count)).all()
+        select = select.where(table.c.id < below)
+    rows = connection.execute(select.order_by(table.c.id.desc()).limit(count)).all()
     found = [
-        Reference(owner=_owner(kind, number, child), kind=kind, manifest=manifest)
-        for _, number, child, manifest in rows
-        if manifest is not None
+        Reference(owner=_owner(table, row), kind=kind, manifest=row.manifest)
+        for row in rows
+        if row.manifest is not None
     ]
-    return Page(found, rows[-1][0] if len(rows) == count else None)
+    return Page(found, rows[-1].id if len(rows) == count else None)
 
 
-def _owner(kind: Kind, number: int, child: int) -> str:
-    return job_name(number) if kind is Kind.BEFORE else run_name(number, child or None)
+def _owner(table: sa.Table, row: Any) -> str:
+    if table is schema.shares:
+        return f"share {row.name}"
+    return job_name(row.id) if table is schema.jobs else run_name(row.number, row.child or None)

@@ -11,6 +11,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from turnout.store.database import open_engine, prepare
+from turnout.store.tidying import Tidied, tidy
 from turnout.store.writer import Tx, Writer
 
 T = TypeVar("T")
@@ -42,6 +43,10 @@ class Store:
 
     def write(self, work: Callable[[Tx], T]) -> T:
         return self._writer.write(work)
+
+    def tidy(self, *, dry_run: bool = False) -> Tidied:
+        """Gives room that nothing uses any more back to the disk; nobody writes meanwhile."""
+        return self._writer.submit_alone(lambda engine: tidy(engine, dry_run=dry_run)).result()
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,9 +58,14 @@ def _params(given: Mapping[str, object]) -> list[dict[str, object]]:
     """Stored as JSON, so that ``"1"`` and ``1`` stay two things; a number and a text also as such, to be compared."""
     rows: dict[str, dict[str, object]] = {}
     for given_name, value in given.items():
-        name, text = storable_name(given_name), storable(value) if isinstance(value, str) else None
-        rows[name] = {"name": name, "value": json.dumps(value), "number": _number(value), "text": text}
+        row = param_row(given_name, value)
+        rows[str(row["name"])] = row
     return list(rows.values())
+
+
+def param_row(name: str, value: object) -> dict[str, object]:
+    text = storable(value) if isinstance(value, str) else None
+    return {"name": storable_name(name), "value": json.dumps(value), "number": _number(value), "text": text}
 
 
 def _number(value: object) -> float | None:
@@ -71,8 +76,13 @@ def _number(value: object) -> float | None:
 
 
 def _replace(tx: Tx, table: sa.Table, run: int, rows: list[dict[str, object]]) -> None:
+    replace_rows(tx, table, [{"run_id": run, **row} for row in rows])
+
+
+def replace_rows(tx: Tx, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> None:
+    """Rows of parameters or tags, in place of those of the same run and name."""
     if rows:
         insert = _INSERTS[tx.connection.dialect.name](table)
-        newest = {name: insert.excluded[name] for name in rows[0] if name != "name"}
+        newest = {name: insert.excluded[name] for name in rows[0] if name not in ("run_id", "name")}
         replacing = insert.on_conflict_do_update(index_elements=["run_id", "name"], set_=newest)
-        tx.connection.execute(replacing, [{"run_id": run, **row} for row in rows])
+        tx.connection.execute(replacing, rows)

@@ -6,6 +6,7 @@ disk.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import queue
 import threading
@@ -41,10 +42,13 @@ class Tx:
 
 
 class _Waiting:
-    __slots__ = ("answer", "work")
+    """`alone`: its work is not for a transaction, but for the engine itself, while nobody else writes."""
 
-    def __init__(self, work: Callable[[Tx], Any]) -> None:
+    __slots__ = ("alone", "answer", "work")
+
+    def __init__(self, work: Callable[[Any], Any], *, alone: bool = False) -> None:
         self.work = work
+        self.alone = alone
         self.answer: Future[Any] = Future()
 
 
@@ -76,7 +80,13 @@ class Writer:
         self._thread.join(timeout=30)
 
     def submit(self, work: Callable[[Tx], T]) -> Future[T]:
-        waiting = _Waiting(work)
+        return self._accept(_Waiting(work))
+
+    def submit_alone(self, work: Callable[[Engine], T]) -> Future[T]:
+        """Calls `work` with the engine when no transaction is open; nobody writes before it returns."""
+        return self._accept(_Waiting(work, alone=True))
+
+    def _accept(self, waiting: _Waiting) -> Future[Any]:
         with self._accepting:
             if self._stopped:
                 raise Unavailable("the hub is stopping", hint="try again in a moment")
@@ -90,8 +100,11 @@ class Writer:
     def _run(self) -> None:
         while True:
             batch, ends = self._next_batch()
-            if batch:
-                self._write_batch(batch)
+            for alone, group in itertools.groupby(batch, key=lambda waiting: waiting.alone):
+                if not alone:
+                    self._write_batch(list(group))
+                for waiting in group if alone else ():
+                    self._do_alone(waiting)
             if ends:
                 return
 
@@ -132,6 +145,12 @@ class Writer:
                 waiting.answer.set_result(result)
         if touched:
             self._tell(frozenset(touched))
+
+    def _do_alone(self, waiting: _Waiting) -> None:
+        try:
+            waiting.answer.set_result(waiting.work(self._engine))
+        except Exception as error:
+            waiting.answer.set_exception(_translate(error))
 
     def _tell(self, topics: frozenset[str]) -> None:
         try:

@@ -65,6 +65,34 @@ class Welcome:
 
 
 @dataclass(frozen=True)
+class InputOrder:
+    """What runs read beside their files. `action`: ``download`` (a copy for each, which it may change if `writable`) or
+    ``mount`` (one read-only view for all) of what `manifest` names; ``none``: at most the name of a directory here."""
+
+    action: str
+    manifest: Optional[str] = None
+    local: Optional[str] = None
+    writable: bool = False
+
+
+@dataclass(frozen=True)
+class SetupOrder:
+    """What is installed before a run: an environment with these packages, made once per node and `lock`. `activate` are
+    shell lines that come first."""
+
+    name: str
+    lock: str
+    activate: str = ""
+    conda: List[str] = field(default_factory=list)
+    pip: List[str] = field(default_factory=list)
+    python: Optional[str] = None
+
+    @property
+    def needs_environment(self) -> bool:
+        return bool(self.conda or self.pip or self.python)
+
+
+@dataclass(frozen=True)
 class JobOrder:
     """What the runs of one job share; sent once per agent. `env` holds the submitter's values: never logged.
 
@@ -85,6 +113,12 @@ class JobOrder:
     grace: float
     memory: Optional[int]
     umask: Optional[int] = None
+    parent_script: Optional[str] = None
+    parent_script_path: Optional[str] = None
+    inputs: Dict[str, InputOrder] = field(default_factory=dict)
+    """``data`` and ``model``"""
+    setup: Optional[SetupOrder] = None
+    working_dir: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,11 +136,15 @@ class Grant:
     gpus: int
     carry: Optional[str] = None
     """the manifest of what earlier attempts left, whose output directory is put in place again"""
+    script: bool = False
+    """it is a parent, here to run its job's parent script"""
+    keep: bool = False
+    """its directory stays when it is over, and the node with it, until the hub lets it go"""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """End this attempt: SIGTERM, `grace` seconds, SIGKILL. `cause` is cancelled or stopped."""
+    """End this attempt: SIGTERM, `grace` seconds, SIGKILL. `cause` is cancelled, stopped or preempted."""
 
     run: int
     attempt: int
@@ -143,13 +181,20 @@ class Poll:
     ahead: float = 0.0
     """slots beyond max-runs for runs of the jobs in `short`, so that the next is at hand when one ends"""
     short: List[int] = field(default_factory=list)
+    kept: bool = False
+    """there are directories of runs that stay until they are released"""
+    preparing: bool = False
+    """its target's prolog is still under way: no run may begin before that"""
+    trouble: str = ""
+    """why no run may ever begin there; the agent leaves once it has said so"""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that happened to an attempt. `kind`: staged | running | ended | captured | returned.
+    """Something that happened to an attempt. `kind`: staged | setup | running | ended | captured | returned.
 
-    staged: {files, bytes, cached}; running: {pid}; ended: {exit_code, signal, cause, message, seconds, ...};
+    staged: {files, bytes, cached}; setup: {setup, found, seconds}; running: {pid};
+    ended: {exit_code, signal, cause, message, seconds, ...};
     captured: {manifest, files, bytes, output_bytes, output_sha256, error?}; returned: {} (given back, never started).
     """
 
@@ -216,7 +261,13 @@ def load_welcome(body: bytes) -> Welcome:
 def load_orders(body: bytes) -> Orders:
     raw = json.loads(body)
     raw["grants"] = [Grant(**g) for g in raw["grants"]]
-    raw["jobs"] = [JobOrder(**j) for j in raw["jobs"]]
+    raw["jobs"] = [_load_job(j) for j in raw["jobs"]]
     raw["stops"] = [Stop(**s) for s in raw["stops"]]
     raw["fenced"] = [(run, attempt) for run, attempt in raw["fenced"]]
     return Orders(**raw)
+
+
+def _load_job(raw: Dict[str, Any]) -> JobOrder:
+    inputs = {name: InputOrder(**order) for name, order in raw.get("inputs", {}).items()}
+    setup = SetupOrder(**raw["setup"]) if raw.get("setup") is not None else None
+    return JobOrder(**{**raw, "inputs": inputs, "setup": setup})

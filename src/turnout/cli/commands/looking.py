@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from turnout.cli.options import Commands, as_json, filters, limit, names_of, run_name
+from turnout.cli.options import as_json, meant, names_of, run_name
 
 
 @click.command()
-@click.argument("name", metavar="[RUN|JOB]", required=False, shell_complete=names_of("runs"))
+@click.argument("name", metavar="[RUN|JOB]", required=False, callback=meant, shell_complete=names_of("runs"))
 @as_json
 def status(name: str | None, json: bool) -> None:
     """What is going on: the runs that are not over, or how one run or job stands."""
@@ -18,10 +18,13 @@ def status(name: str | None, json: bool) -> None:
 
 
 @click.command()
-@run_name
+@click.argument("name", metavar="RUN|JOB", shell_complete=names_of("runs"))
 @as_json
 def attach(name: str, json: bool) -> int:
-    """Show a run's output as it comes, from its beginning, until it is over. Ctrl-C leaves; the run goes on."""
+    """Show output as it comes, from its beginning, until the run or job is over. Ctrl-C leaves; the run goes on.
+
+    Of several runs, each line stands behind the name of its run.
+    """
     from turnout.cli import look
 
     return look.attach(name, json)
@@ -61,7 +64,7 @@ def metrics(name: str, metrics: tuple[str, ...], json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="RUN|JOB", shell_complete=names_of("runs"))
+@click.argument("name", metavar="RUN|JOB", callback=meant, shell_complete=names_of("runs"))
 @as_json
 def show(name: str, json: bool) -> None:
     """Everything about one run or job."""
@@ -71,38 +74,10 @@ def show(name: str, json: bool) -> None:
 
 
 @click.command()
-@run_name
+@click.argument("name", metavar="RUN|JOB|NODE", shell_complete=names_of("runs"))
 @as_json
 def why(name: str, json: bool) -> None:
-    """Why a run waits, or ended as it did."""
+    """Why a run or job waits, or ended as it did; what a node does."""
     from turnout.cli import look
 
     look.why(name, json)
-
-
-@click.group("list", cls=Commands)
-def list_() -> None:
-    """List runs or jobs."""
-
-
-@list_.command("runs")
-@filters
-@click.option("--sort", default="", help="A column, smallest first; -column for largest first.")
-@click.option("--columns", default="", help="Such as name,state,params.lr,metrics.loss:.3f")
-@limit
-@as_json
-def list_runs(filters: tuple[str, ...], sort: str, columns: str, limit: int, json: bool) -> None:
-    """Runs, newest first."""
-    from turnout.cli import look
-
-    look.list_runs(filters, sort, columns, limit, json)
-
-
-@list_.command("jobs")
-@limit
-@as_json
-def list_jobs(limit: int, json: bool) -> None:
-    """Jobs, newest first."""
-    from turnout.cli import look
-
-    look.list_jobs(limit, json)

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import as_json, filters, names_of
+from turnout.cli.options import as_json, filters, meant, names_of
 
 
 @click.command()
 @click.argument("metrics", nargs=-1, required=True, metavar="METRIC...")
 @click.option(
-    "--runs", multiple=True, shell_complete=names_of("runs"), help="Runs or jobs; default: the newest that logged it."
+    "--runs",
+    multiple=True,
+    callback=meant,
+    shell_complete=names_of("runs"),
+    help="Runs, ranges run3-run9, patterns, jobs; default: all that logged it.",
 )
 @filters
 @click.option(

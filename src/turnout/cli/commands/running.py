@@ -7,14 +7,15 @@ from typing import Any
 
 import click
 
-from turnout.cli.options import as_json
+from turnout.cli.commands.surroundings import surroundings
+from turnout.cli.options import as_json, names_of
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, metavar="SCRIPT-or-COMMAND [ARGS]...", type=click.UNPROCESSED)
-@click.option("--target", help="Where to run.")
-@click.option("--experiment", help="The experiment it belongs to.")
-@click.option("--workspace", help="The workspace of the experiment.")
+@click.option("--target", shell_complete=names_of("targets"), help="Where to run.")
+@click.option("--experiment", shell_complete=names_of("experiments"), help="The experiment it belongs to.")
+@click.option("--workspace", shell_complete=names_of("workspaces"), help="The workspace of the experiment.")
 @click.option("--name", help="A name of your own for it, to be used like run12.")
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag the runs.")
 @click.option("--env", multiple=True, metavar="K=V", help="Set an environment variable.")
@@ -25,16 +26,29 @@ from turnout.cli.options import as_json
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
-    default=10.0,
-    show_default=True,
-    help="Seconds between SIGTERM and SIGKILL when it is ended.",
+    help="Seconds between SIGTERM and SIGKILL when it is ended; 10 where the settings do not say.",
 )
-@click.option(
-    "--retry", default="0", metavar="N|never", help="Further attempts after a failure of its own; never = at most once."
-)
+@click.option("--retry", metavar="N|never", help="Further attempts after a failure of its own; never = at most once.")
 @click.option("--priority", type=int, default=0, help="Higher goes first.")
 @click.option(
-    "--runs", type=click.IntRange(min=1), default=1, help="Run the same command so many times, as children run5.1 …"
+    "--runs", type=click.IntRange(min=1), help="Run the same command so many times in all, as children run5.1 …"
+)
+@click.option(
+    "--repeat", type=click.IntRange(min=1), help="The same for each node: so many children of each outer run."
+)
+@click.option("--nodes", type=click.IntRange(min=1), help="On so many nodes of its own, with an outer run for each.")
+@click.option(
+    "--schedule",
+    type=click.Choice(["dynamic", "static"]),
+    default="dynamic",
+    show_default=True,
+    help="With --nodes and --runs: the first free node takes the next child, or each has its share beforehand.",
+)
+@click.option("--parent-script", metavar="SCRIPT", help="Run this once on each node, before the children there.")
+@click.option("--keep-node", is_flag=True, help="Let the node stay, with the run's directory, until it is released.")
+@click.option("--held", is_flag=True, help="Submit, but wait for `turnout release`.")
+@click.option(
+    "--notify", metavar="bell|COMMAND", help="When it is over: ring, or run this with the job as JSON on its input."
 )
 @click.option("--multi", type=click.Path(path_type=Path), metavar="FILE", help="One run per line of FILE.")
 @click.option("--concurrent", type=click.IntRange(min=1), help="At most so many at once per node.")
@@ -49,6 +63,7 @@ from turnout.cli.options import as_json
     metavar="PATH",
     help="Take this file although it looks like a secret.",
 )
+@surroundings
 @as_json
 def run(detach: bool, wait: bool, dry_run: bool, json: bool, **options: Any) -> int:
     """Run a script (.sh), a Python file (.py) or any command.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import Commands, as_json, names_of, run_name
+from turnout.cli.options import Commands, as_json, meant, names_of, run_name
 
 
 @click.group(cls=Commands)
@@ -15,17 +15,20 @@ def cancel() -> None:
 
 
 @cancel.command("run")
-@click.argument("names", nargs=-1, required=True, metavar="RUN...", shell_complete=names_of("runs"))
+@click.argument("names", nargs=-1, required=True, metavar="RUN...", callback=meant, shell_complete=names_of("runs"))
 @as_json
 def cancel_run(names: tuple[str, ...], json: bool) -> None:
-    """Cancel these runs, and the children of parents among them."""
+    """Cancel these runs, and the children of parents among them.
+
+    run3-run9 is a range, run1* a pattern, job3 all runs of a job; - takes names from a pipe.
+    """
     from turnout.cli import steer
 
     steer.cancel({"runs": names}, json)
 
 
 @cancel.command("job")
-@click.argument("name", metavar="JOB", shell_complete=names_of("jobs"))
+@click.argument("name", metavar="JOB", callback=meant, shell_complete=names_of("jobs"))
 @as_json
 def cancel_job(name: str, json: bool) -> None:
     """Cancel all runs of a job."""
@@ -35,12 +38,25 @@ def cancel_job(name: str, json: bool) -> None:
 
 
 @cancel.command("all")
+@click.argument("place", metavar="[TARGET|BOX]", required=False, shell_complete=names_of("targets"))
 @as_json
-def cancel_all(json: bool) -> None:
-    """Cancel everything that is not over."""
+def cancel_all(place: str | None, json: bool) -> None:
+    """Cancel everything that is not over, or what was sent to a target or is on a box."""
     from turnout.cli import steer
 
-    steer.cancel({"everything": True}, json)
+    steer.cancel({"everything": True, "place": place}, json)
+
+
+@click.command()
+@click.argument(
+    "names", nargs=-1, required=True, metavar="RUN|JOB|NODE...", callback=meant, shell_complete=names_of("jobs")
+)
+@as_json
+def release(names: tuple[str, ...], json: bool) -> None:
+    """Let go what was submitted with --held, or a node that was kept with --keep-node. Twice is no error."""
+    from turnout.cli import steer
+
+    steer.release(names, json)
 
 
 @click.command()

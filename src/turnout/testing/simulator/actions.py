@@ -41,14 +41,16 @@ def submit(tx: Tx, submission: Submission) -> dict[str, object]:
     job = len(disk.jobs) + 1
     disk.jobs[job] = spec
     numbers = []
-    for _ in spec.runs:
+    for outer in range(spec.outer_runs):
         number = 1 + sum(1 for row in disk.rows.values() if not row.child)
         numbers.append(number)
-        planned = spec.repeat if spec.repeat > 1 else 0
+        own = None if spec.nodes is None else outer
+        queue = spec.target if own is None else f"{spec.target}#{job_name(job)}.{own}"
         ledger = Ledger(tx)
-        _insert(tx, ledger, Row(run_name(number), number, 0, job, spec.target), spec, planned=planned)
+        row = Row(run_name(number), number, 0, job, spec.target, queue, own)
+        _insert(tx, ledger, row, spec, planned=spec.children_of(outer))
         ledger.flush()
-    tx.touched.add(f"queue:{spec.target}")
+    tx.touched.add(f"queue:{spec.target}" if spec.nodes is None else "queue")
     answer: dict[str, object] = {"job": job_name(job), "runs": [run_name(number) for number in numbers]}
     disk.answers[submission.key] = answer
     return answer
@@ -74,56 +76,92 @@ def take(tx: Tx, taker: Taker) -> list[Grant]:
     disk = tx.disk
     if taker.agent not in disk.agents:
         return []
-    placed = choose(_queue(disk, taker.target), taker.room, most=128)
+    placed = choose(_queue(disk, taker), taker.room, most=128)
     ledger = Ledger(tx)
     ledger.load(item.run for item in placed)
     grants = []
     for item in placed:
-        record = _next_run(tx, ledger, item.run)
+        record = _next_run(tx, ledger, item.run, taker.agent)
         claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
         grants.append(_grant(disk, claimed, item.slots))
+    _drain(tx, ledger, {disk.rows[item.run].job for item in placed})
     ledger.flush()
     return grants
 
 
-def _queue(disk: Disk, target: str) -> Iterator[Waiting]:
+def _queue(disk: Disk, taker: Taker) -> Iterator[Waiting]:
     rows = disk.rows
-    waiting = [r for r in disk.records.values() if is_waiting(r) and rows[r.id].target == target]
+    waiting = [r for r in disk.records.values() if is_waiting(r) and rows[r.id].queue == taker.queue]
     for record in sorted(waiting, key=lambda record: (-record.priority, record.id)):
-        yield _waiting(disk, record)
+        yield _waiting(disk, record, _copies(disk, record, taker.agent))
 
 
-def _waiting(disk: Disk, record: RunRecord) -> Waiting:
+def _copies(disk: Disk, record: RunRecord, agent: int) -> int:
+    if not record.is_parent or _needs_script(disk, record, agent):
+        return 1
     job = disk.rows[record.id].job
     spec = disk.jobs[job]
-    return Waiting(
-        run=record.id, job=job, cpus=spec.resources.cpus, concurrent=spec.concurrent,
-        copies=record.remaining if record.is_parent else 1,
-    )  # fmt: skip
+    return (spec.total or 0) - disk.made.get(job, 0) if spec.shares_children else record.remaining
 
 
-def _next_run(tx: Tx, ledger: Ledger, run: int) -> RunRecord:
-    """The run to claim: the placed one itself, or the next child of a placed parent."""
+def _needs_script(disk: Disk, parent: RunRecord, agent: int) -> bool:
+    spec = disk.jobs[disk.rows[parent.id].job]
+    return spec.parent_script is not None and (parent.id, agent) not in disk.scripts
+
+
+def _waiting(disk: Disk, record: RunRecord, copies: int) -> Waiting:
+    job = disk.rows[record.id].job
+    spec = disk.jobs[job]
+    return Waiting(run=record.id, job=job, cpus=spec.resources.cpus, concurrent=spec.concurrent, copies=copies)
+
+
+def _next_run(tx: Tx, ledger: Ledger, run: int, agent: int) -> RunRecord:
+    """The run to claim: the placed one itself, a parent for its script, or the next child of a placed parent."""
     record = ledger.get(run)
     assert record is not None
     if not record.is_parent:
         return record
+    if _needs_script(tx.disk, record, agent):
+        tx.seen.add("parent script")
+        return record
     row = tx.disk.rows[run]
-    index = record.children_planned - record.remaining + 1
-    child = Row(run_name(row.number, index), row.number, index, row.job, row.target)
-    ledger.apply(machine.make_child(record, index, child.name))
-    return _insert(tx, ledger, child, tx.disk.jobs[row.job], parent=record)
+    spec = tx.disk.jobs[row.job]
+    made = record.children_planned - record.remaining
+    index, remaining = made + 1, record.remaining - 1
+    if spec.shares_children:
+        index = tx.disk.made[row.job] = tx.disk.made.get(row.job, 0) + 1
+        remaining = (spec.total or 0) - index
+    elif spec.total is not None and row.outer is not None:
+        index = made * spec.outer_runs + row.outer + 1
+    child = Row(run_name(row.number, index), row.number, index, row.job, row.target, row.queue, row.outer)
+    ledger.apply(machine.make_child(record, index, child.name, remaining))
+    return _insert(tx, ledger, child, spec, parent=record)
+
+
+def _drain(tx: Tx, ledger: Ledger, jobs: set[int]) -> None:
+    """Where the last child that parents share was made, the others have none to wait for."""
+    for job in jobs:
+        spec = tx.disk.jobs[job]
+        if spec.shares_children and tx.disk.made.get(job, 0) == spec.total:
+            others = [r.id for r in tx.disk.records.values() if tx.disk.rows[r.id].job == job and r.is_parent]
+            ledger.load(others)
+            for run in others:
+                parent = ledger.get(run)
+                if parent is not None and not parent.is_terminal and parent.remaining:
+                    tx.seen.add("parent drained")
+                    ledger.apply(machine.drain(parent, tx.now))
 
 
 def _grant(disk: Disk, record: RunRecord, slots: float) -> Grant:
     row = disk.rows[record.id]
-    return Grant(record.id, record.attempt, row.name, row.job, list(disk.jobs[row.job].runs[0].argv), {}, slots, 0, 0)
+    argv = list(disk.jobs[row.job].runs[0].argv)
+    return Grant(record.id, record.attempt, row.name, row.job, argv, {}, slots, 0, 0, script=record.is_parent)
 
 
 def held_by(tx: Tx, agent: int, max_runs: int) -> tuple[list[Grant], dict[Attempt, str | None]]:
     """What the store says this agent has, and for each whether its end was asked for."""
     mine = [record for record in tx.disk.records.values() if record.agent == agent]
-    grants = [_grant(tx.disk, record, slots_of(_waiting(tx.disk, record), max_runs)) for record in mine]
+    grants = [_grant(tx.disk, record, slots_of(_waiting(tx.disk, record, 1), max_runs)) for record in mine]
     return grants, {(record.id, record.attempt): record.cancel for record in mine}
 
 
@@ -166,7 +204,9 @@ def cancel(tx: Tx, runs: Iterable[int]) -> list[Cancelled]:
 def _cancelled(disk: Disk, before: RunRecord) -> Cancelled:
     record = disk.records[before.id]
     outcome = "over" if before.is_terminal else "cancelled" if record.is_terminal else "requested"
-    return Cancelled(disk.rows[record.id].name, outcome, record.id, record.attempt, record.agent)
+    return Cancelled(
+        disk.rows[record.id].name, outcome, before.state, record.state, record.id, record.attempt, record.agent
+    )
 
 
 def _finish(tx: Tx, ledger: Ledger) -> None:
@@ -224,6 +264,8 @@ class _Telling:
             if step is machine.FENCED:
                 self.receipt.fenced.add(ref)
             return
+        if any(name is EventName.PARENT_SCRIPT and data["ok"] for name, data in step.events):
+            self._tx.disk.scripts.add((fact.run, self._agent))
         if not self._ledger.apply(step).on_node:
             self.receipt.closed.add(ref)
 

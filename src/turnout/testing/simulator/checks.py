@@ -54,7 +54,7 @@ def check_end(disk: Disk, person: Person, truths: dict[Attempt, Truth]) -> None:
     for run, record in disk.records.items():
         if not record.is_parent:
             _check_attempts(disk, record, truths)
-            _check_bytes(disk, record, truths)
+        _check_bytes(disk, record, truths)
         _check_replay(disk, record, disk.events[run])
 
 
@@ -82,14 +82,27 @@ def _check_children(disk: Disk) -> None:
         if not parent.is_parent:
             continue
         children = [record for record in disk.records.values() if record.parent == run]
-        made = sorted(disk.rows[child.id].child for child in children)
-        if made != list(range(1, len(made) + 1)) or (parent.cancel is None and len(made) != parent.children_planned):
-            raise Broken(f"{disk.rows[run].name} planned {parent.children_planned} children and made {made}")
+        _check_indices(disk, run)
         failed = sum(child.state is not RunState.COMPLETED for child in children)
         if (parent.open_children, parent.remaining, parent.failed_children) != (0, 0, failed):
             raise Broken(f"{disk.rows[run].name} counts wrong: {parent}, {failed} failed")
-        if parent.cancel is None and (parent.state is RunState.COMPLETED) != (failed == 0):
+        if parent.cancel is None and (parent.state is RunState.COMPLETED) != (failed == 0 and parent.cause is None):
             raise Broken(f"{disk.rows[run].name} is {parent.state} with {failed} failed children")
+
+
+def _check_indices(disk: Disk, run: int) -> None:
+    """Every child that was planned was made, once; fewer only where a parent was cancelled or its script failed."""
+    row = disk.rows[run]
+    spec = disk.jobs[row.job]
+    job = [each for each, other in disk.rows.items() if other.job == row.job and disk.records[each].is_parent]
+    family = job if spec.total is not None else [run]
+    made = [disk.rows[child.id].child for child in disk.records.values() if child.parent in family]
+    wanted = spec.total if spec.total is not None else spec.repeat
+    is_cut = any(disk.records[each].cancel is not None or disk.records[each].cause is not None for each in family)
+    if len(set(made)) != len(made) or not set(made) <= set(range(1, wanted + 1)):
+        raise Broken(f"{row.name}: children {sorted(made)} of {wanted}")
+    if len(made) != wanted and not is_cut:
+        raise Broken(f"{row.name}: only {sorted(made)} of {wanted} children were made")
 
 
 def _check_cancels(disk: Disk, person: Person) -> None:

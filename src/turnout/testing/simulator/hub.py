@@ -283,7 +283,7 @@ class Hub(Process):
             self.after(0.0, self._look_now)
         for waiting in self._polls:
             session = waiting.session
-            if not topics.isdisjoint((f"queue:{session.target}", "queue", f"agent:{session.agent}")):
+            if not topics.isdisjoint((f"queue:{session.queue}", "queue", f"agent:{session.agent}")):
                 waiting.news = True
                 if not waiting.looking:
                     self.after(0.0, partial(self._look, waiting))

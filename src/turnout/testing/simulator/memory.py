@@ -24,6 +24,8 @@ class Row:
     child: int
     job: int
     target: str
+    queue: str
+    outer: int | None = None
 
 
 @dataclass(slots=True)
@@ -39,6 +41,10 @@ class Disk:
     output: dict[Attempt, bytearray] = field(default_factory=dict)
     points: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """of each run, in the order they came: attempt and number"""
+    scripts: set[tuple[int, int]] = field(default_factory=set)
+    """parents, and the agents where their script has run"""
+    made: dict[int, int] = field(default_factory=dict)
+    """of jobs whose parents share their children, how many there are"""
     agents: dict[int, Agent] = field(default_factory=dict)
     tokens: dict[int, str] = field(default_factory=dict)
     boots: dict[int, str] = field(default_factory=dict)

@@ -93,7 +93,7 @@ class ModelEngine:
         if session.taking or session.leaving or self._newest(session) is not session or room.slots + room.ahead <= 0:
             return None
         session.taking = True
-        taker = Taker(agent=session.agent, target=session.target, node=session.node, room=room)
+        taker = Taker(agent=session.agent, queue=session.queue, node=session.node, room=room)
 
         def done(future: Future[list[Grant]]) -> None:
             session.taking = False
@@ -164,6 +164,7 @@ class ModelEngine:
         for target in self._targets.values():
             self._observe(target, now)
         self._start_needed(now)
+        self._send_home()
 
     def _observe(self, target: Target, now: float) -> None:
         mine = {agent.handle or "": agent for agent in self._known.values() if agent.target == target.name}
@@ -186,24 +187,34 @@ class ModelEngine:
                     self._sessions.renew(agent.id, now)
 
     def _start_needed(self, now: float) -> None:
-        rows = self._disk.rows
-        waiting = {rows[record.id].target for record in self._disk.records.values() if is_waiting(record)}
-        for name, target in self._targets.items():
-            if name in waiting and now >= target.not_before and all(a.target != name for a in self._known.values()):
-                self._start(target, now)
+        rows = [self._disk.rows[record.id] for record in self._disk.records.values() if is_waiting(record)]
+        served = {agent.queue for agent in self._known.values()}
+        due = {name: target.not_before for name, target in self._targets.items()}
+        for queue, name in sorted({(row.queue, row.target) for row in rows}):
+            if queue not in served and now >= due[name]:
+                self._start(self._targets[name], queue, now)
 
-    def _start(self, target: Target, now: float) -> None:
+    def _send_home(self) -> None:
+        rows, records = self._disk.rows, self._disk.records.values()
+        busy = {rows[record.id].queue for record in records if not record.is_terminal}
+        for agent in self._known.values():
+            session = self._sessions.get(agent.id)
+            if "#" in agent.queue and agent.queue not in busy and session is not None and not session.held:
+                session.leaving = True
+
+    def _start(self, target: Target, queue: str, now: float) -> None:
         def intent(tx: Tx) -> Agent:
             number = tx.disk.agents_ever = tx.disk.agents_ever + 1
             agent = Agent(
-                id=number, target=target.name, node=NODE, directory=str(number), handle=None,
+                id=number, target=target.name, queue=queue, node=NODE + "".join(queue.partition("#")[1:]),
+                directory=str(number), handle=None,
                 launch_token=f"launch{number}", state=AgentState.LAUNCHING, created=tx.now,
             )  # fmt: skip
             tx.disk.agents[number] = agent
             return agent
 
         agent = self._writer.write(intent)
-        self._sessions.open(Session(agent.id, target.name, agent.node, 1), now)
+        self._sessions.open(Session(agent.id, target.name, agent.node, 1, queue=queue), now)
         self._launch(target, agent, now)
 
     def _launch(self, target: Target, agent: Agent, now: float) -> None:
@@ -255,7 +266,7 @@ class ModelEngine:
         self._known.pop(agent.id, None)
 
     def _new_session(self, agent: Agent, grants: list[Grant], current: dict[Attempt, str | None]) -> Session:
-        session = Session(agent.id, agent.target, agent.node, MAX_RUNS)
+        session = Session(agent.id, agent.target, agent.node, MAX_RUNS, queue=agent.queue)
         session.grant(grants)
         session.stops = {attempt: Stop(*attempt, cause) for attempt, cause in current.items() if cause is not None}
         return self._sessions.open(session, self._hub.monotonic())

@@ -7,7 +7,7 @@ from functools import partial
 
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
-from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec
+from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec, Schedule
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Line, Weather
 from turnout.testing.simulator.world import LEASE, Process, World
@@ -59,9 +59,13 @@ class Person(Process):
         rng = self.world.rng
         repeat = rng.choice((1, 1, 2, 4))
         fates = rng.choice(_FATES)
-        runs = 1 if repeat > 1 else rng.choice((1, 1, 2))
+        nodes = rng.choice((None, None, None, None, 2))
+        runs = 1 if repeat > 1 or nodes else rng.choice((1, 1, 2))
+        total = rng.choice((None, 3, 5)) if nodes and repeat == 1 else None
+        script = rng.choice((None, None, "prepare")) if repeat > 1 or total else None
         return JobSpec(
-            kind=CommandKind.COMMAND, display=(fates,), repeat=repeat,
+            kind=CommandKind.COMMAND, display=(fates,), repeat=repeat, nodes=nodes, total=total, parent_script=script,
+            schedule=rng.choice(tuple(Schedule)),
             runs=(RunSpec(argv=tuple(fates.split())),) * runs,
             target=rng.choice(self._targets), retry=rng.choice(_RETRIES), priority=rng.choice((0, 0, 0, 5)),
             concurrent=rng.choice((None, None, None, 1, 4)), resources=Resources(cpus=rng.choice((None, None, 1, 2))),

@@ -57,7 +57,7 @@ class Database:
             disk.records = {record.id: record for record in self.records(connection)}
             for row in connection.execute(sa.select(schema.runs)):
                 name = run_name(row.number, row.child or None)
-                disk.rows[row.id] = Row(name, row.number, row.child, row.job_id, row.target)
+                disk.rows[row.id] = Row(name, row.number, row.child, row.job_id, row.target, row.queue, row.outer)
             for row in connection.execute(sa.select(schema.events).order_by(schema.events.c.seq)):
                 past = PastEvent(row.time, EventName(row.event), json.loads(row.data))
                 disk.events.setdefault(row.run_id, []).append(past)

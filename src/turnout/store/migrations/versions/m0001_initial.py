@@ -19,6 +19,7 @@ def upgrade() -> None:
         "agents",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("queue", sa.Text(), server_default="", nullable=False),
         sa.Column("node", sa.Text(), nullable=False),
         sa.Column("directory", sa.Text(), nullable=False),
         sa.Column("launch_token", sa.Text(), nullable=False),
@@ -26,6 +27,7 @@ def upgrade() -> None:
         sa.Column("handle", sa.Text(), nullable=True),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("facts", sa.Text(), nullable=True),
+        sa.Column("kept", sa.SmallInteger(), server_default="0", nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("ended", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agents")),
@@ -70,6 +72,15 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
+        "imports",
+        sa.Column("archive", sa.Text(), nullable=False),
+        sa.Column("workspace", sa.Text(), nullable=False),
+        sa.Column("first_job", sa.BigInteger(), nullable=False),
+        sa.Column("last_job", sa.BigInteger(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("archive", name=op.f("pk_imports")),
+    )
+    op.create_table(
         "job_events",
         sa.Column("job_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("seq", sa.Integer(), autoincrement=False, nullable=False),
@@ -91,12 +102,27 @@ def upgrade() -> None:
         sa.Column("spec", sa.Text(), nullable=False),
         sa.Column("environment", sa.Text(), nullable=False),
         sa.Column("before", sa.Text(), nullable=True),
+        sa.Column("data", sa.Text(), nullable=True),
+        sa.Column("model", sa.Text(), nullable=True),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("run_count", sa.Integer(), nullable=False),
+        sa.Column("notify", sa.Text(), nullable=True),
+        sa.Column("origin", sa.Text(), nullable=True),
+        sa.Column("children_made", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("children_total", sa.Integer(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_jobs")),
     )
     op.create_index("ix_jobs_created", "jobs", ["created"], unique=False)
+    op.create_index(
+        "ix_jobs_notify",
+        "jobs",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("notify IS NOT NULL"),
+        postgresql_where=sa.text("notify IS NOT NULL"),
+    )
     op.create_index("ix_jobs_experiment", "jobs", ["experiment"], unique=False)
+    op.create_index("ix_jobs_overview", "jobs", ["workspace", "experiment", "created", "run_count"], unique=False)
     op.create_index(
         "ix_jobs_label",
         "jobs",
@@ -147,6 +173,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", "attempt", "start", name=op.f("pk_output")),
     )
     op.create_table(
+        "parent_scripts",
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
+        sa.Column("agent", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("time", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("run_id", "agent", name=op.f("pk_parent_scripts")),
+    )
+    op.create_table(
         "params",
         sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
@@ -185,6 +219,8 @@ def upgrade() -> None:
         sa.Column("workspace", sa.Text(), nullable=False),
         sa.Column("experiment", sa.Text(), nullable=False),
         sa.Column("target", sa.Text(), nullable=False),
+        sa.Column("queue", sa.Text(), server_default="", nullable=False),
+        sa.Column("outer", sa.Integer(), nullable=True),
         sa.Column("label", sa.Text(), nullable=True),
         sa.Column("argv", sa.Text(), nullable=False),
         sa.Column("params", sa.Text(), server_default="{}", nullable=False),
@@ -213,6 +249,7 @@ def upgrade() -> None:
         sa.Column("ended", sa.Double(), nullable=True),
         sa.Column("event_seq", sa.Integer(), server_default="0", nullable=False),
         sa.Column("after", sa.Text(), nullable=True),
+        sa.Column("origin", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_runs")),
         sa.UniqueConstraint("number", "child", name=op.f("uq_runs_number_child")),
     )
@@ -229,6 +266,14 @@ def upgrade() -> None:
     op.create_index("ix_runs_exit_code", "runs", ["exit_code", "created", "id"], unique=False)
     op.create_index("ix_runs_experiment", "runs", ["experiment", "created", "id"], unique=False)
     op.create_index("ix_runs_job", "runs", ["job_id", "state"], unique=False)
+    op.create_index(
+        "ix_runs_duration",
+        "runs",
+        [sa.text("(ended - started)")],
+        unique=False,
+        sqlite_where=sa.text("ended IS NOT NULL"),
+        postgresql_where=sa.text("ended IS NOT NULL"),
+    )
     op.create_index(
         "ix_runs_label",
         "runs",
@@ -249,7 +294,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_runs_queue",
         "runs",
-        ["target", "waiting", "id"],
+        ["queue", "waiting", "id"],
         unique=False,
         sqlite_where=sa.text("waiting IS NOT NULL"),
         postgresql_where=sa.text("waiting IS NOT NULL"),
@@ -258,6 +303,18 @@ def upgrade() -> None:
     op.create_index("ix_runs_state", "runs", ["state", "created", "id"], unique=False)
     op.create_index("ix_runs_target", "runs", ["target", "created", "id"], unique=False)
     op.create_index("ix_runs_workspace", "runs", ["workspace", "created", "id"], unique=False)
+    op.create_table(
+        "shares",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("manifest", sa.Text(), nullable=False),
+        sa.Column("files", sa.BigInteger(), nullable=False),
+        sa.Column("bytes", sa.BigInteger(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
+        sa.Column("updated", sa.Double(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_shares")),
+        sa.UniqueConstraint("name", name=op.f("uq_shares_name")),
+    )
     op.create_table(
         "streams",
         sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),

@@ -1,0 +1,67 @@
+"""What a target has done on a node around all runs there: its prolog before the first, its epilog at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections import deque
+from typing import Deque, List, Sequence
+
+from turnout.agent.log import say
+
+_PROLOG_SECONDS, _EPILOG_SECONDS = 3600.0, 600.0
+_SHOWN_LINES = 5
+
+
+class PrologFailed(Exception):
+    """No run may begin on this node; the message ends with what it said last."""
+
+
+def run_prolog(root: str, lines: Sequence[str], node: str) -> None:
+    """Executes the lines, one after the other, unless an earlier agent of this directory has. PrologFailed when one of
+    them fails. What they print goes to the agent's log."""
+    mark = os.path.join(root, "prolog.done")
+    if not lines or os.path.exists(mark):
+        return
+    code, last = _execute("prolog", lines, node, _PROLOG_SECONDS)
+    if code != 0:
+        raise PrologFailed("; ".join([f"its prolog failed on {node} (exit code {code})", *last]))
+    os.close(os.open(mark, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def run_epilog(lines: Sequence[str], node: str) -> None:
+    """Executes the lines; a failure is only said."""
+    if not lines:
+        return
+    code, _ = _execute("epilog", lines, node, _EPILOG_SECONDS)
+    if code != 0:
+        say(f"the epilog failed: exit code {code}")
+
+
+def _execute(what: str, lines: Sequence[str], node: str, seconds: float) -> "tuple[int, List[str]]":
+    """The exit code of the first line that failed, or 0, and the last lines printed."""
+    say(f"{what}: {len(lines)} lines")
+    script = "\n".join(["set -e", *lines])
+    try:
+        child = subprocess.Popen(
+            [shutil.which("bash") or "/bin/sh", "-c", script, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env={**os.environ, "TURNOUT_NODE": node}, start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        return 127, [str(error)]
+    late = threading.Timer(seconds, lambda: os.killpg(child.pid, signal.SIGKILL))
+    late.daemon = True
+    late.start()
+    last: Deque[str] = deque(maxlen=_SHOWN_LINES)
+    assert child.stdout is not None
+    with child.stdout:
+        for raw in child.stdout:
+            line = raw.decode("utf-8", "replace").rstrip()
+            say(f"{what}: {line}")
+            last.append(line)
+    code = child.wait()
+    late.cancel()
+    return code, list(last)

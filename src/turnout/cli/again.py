@@ -1,0 +1,37 @@
+"""``turnout rerun`` and ``restart``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from turnout.cli import render, submit
+from turnout.client import Client, ask
+from turnout.client.preparing import Prepared
+from turnout.client.rerun import Changes, edited, inherited, respecify
+from turnout.home import Home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    edit: bool
+    target: str | None
+    env: tuple[str, ...]
+
+
+def rerun(name: str, arguments: list[str], asked: Asked, how: submit.How) -> int:
+    """Gives the exit code."""
+    changes = Changes(arguments=arguments or None, target=asked.target, env=ask.pairs(asked.env, "--env"))
+    spec = respecify(Client().spec(name), changes, inherited(Home.from_env(), Path.cwd()))
+    if asked.edit:
+        spec = edited(spec)
+    return submit.submit(Prepared(spec, None), how)
+
+
+def restart(name: str, json: bool) -> None:
+    done = Client().restart(name)
+    if json:
+        render.print_json(done)
+        return
+    for item in done:
+        print(f"{item['run']} is being ended on {item['node']}; attempt {item['attempt'] + 1} follows")

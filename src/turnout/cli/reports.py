@@ -1,0 +1,56 @@
+"""How lists look when the command line does not say: the sections ``run-reports`` and ``job-reports``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from turnout.home import Home
+
+if TYPE_CHECKING:
+    from turnout.config import Config
+
+_PROJECT_FILE = "turnout.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    columns: str = ""
+    sort: str = ""
+    reverse: bool = False
+    group: str = ""
+    last: int | None = None
+    max_width: int | None = None
+    precision: int | None = None
+
+
+def settings_of(kind: str) -> Defaults:
+    config = _config() if kind in ("runs", "jobs") else None
+    if config is None:
+        return Defaults()
+    told: Any = config.run_reports if kind == "runs" else config.job_reports
+    return Defaults(
+        columns=",".join(told.columns), sort=told.sort or "", reverse=told.reverse, last=told.last,
+        group=getattr(told, "group", None) or "", max_width=told.max_width, precision=told.precision,
+    )  # fmt: skip
+
+
+def boxes() -> list[dict[str, Any]]:
+    """The machines that the settings name."""
+    config = _config()
+    found = config.boxes if config is not None else {}
+    return [
+        {"name": name, "address": box.address, "os": box.os, "max_runs": box.max_runs}
+        for name, box in sorted(found.items())
+    ]
+
+
+def _config() -> Config | None:
+    """None where no file says anything: reading settings takes longer than asking the hub."""
+    user, here = Home.from_env().config_file, Path.cwd()
+    if not user.exists() and not any((folder / _PROJECT_FILE).exists() for folder in (here, *here.parents)):
+        return None
+    from turnout import config
+
+    return config.load(user, config.find_project_file(here))

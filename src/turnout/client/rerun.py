@@ -1,0 +1,103 @@
+"""Running something again: what was frozen then, with the environment of now."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from turnout import config as configuration
+from turnout.client.preparing import inherited_env
+from turnout.errors import InvalidInput, NotFound
+from turnout.home import Home
+from turnout.model.ids import check_label
+from turnout.model.plain import build
+from turnout.model.spec import JobSpec
+
+TAG = "rerun-of"
+_COMMENT = "#"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is to differ from the first time. `arguments` of None = the same; `target` of None = the same."""
+
+    arguments: Sequence[str] | None = None
+    target: str | None = None
+    env: Mapping[str, str] | None = None
+
+
+def inherited(home: Home, cwd: Path) -> dict[str, str]:
+    """What a run that is submitted here now gets of this environment."""
+    settings = configuration.load(home.config_file, configuration.find_project_file(cwd))
+    return inherited_env(settings.general.env_inherit)
+
+
+def respecify(told: Mapping[str, Any], changes: Changes, environment: Mapping[str, str]) -> JobSpec:
+    """The job to submit. InvalidInput when a variable that was set for the run has no value here now."""
+    spec = build(JobSpec, dict(told["spec"]))
+    given = dict(changes.env or {})
+    lacking = [name for name in told["env_names"] if name not in given and name not in os.environ]
+    if lacking:
+        raise InvalidInput(
+            f"{told['run']} was given {', '.join(lacking)}, which has no value here",
+            hint=f"write --env {lacking[0]}=VALUE, or export it first",
+        )
+    env = {name: os.environ[name] for name in told["env_names"] if name not in given} | given
+    target = spec.target if changes.target is None else check_label(changes.target, "target")
+    tags = {**spec.tags, TAG: str(told["run"])}
+    spec = replace(spec, env=env, inherited_env=dict(environment), target=target, tags=tags)
+    return spec if changes.arguments is None else with_arguments(spec, changes.arguments)
+
+
+def command_of(spec: JobSpec) -> list[str]:
+    """The command as a person wrote it: a script has its name in front of its arguments."""
+    (run,) = spec.runs
+    return [spec.display[0], *run.argv] if spec.script is not None else list(run.argv)
+
+
+def with_arguments(spec: JobSpec, arguments: Sequence[str]) -> JobSpec:
+    (run,) = spec.runs
+    argv = tuple(arguments) if spec.script is not None else (*run.argv[:1], *arguments)
+    changed = replace(spec, runs=(replace(run, argv=argv),))
+    return replace(changed, display=tuple(command_of(changed)))
+
+
+def with_command(spec: JobSpec, command: Sequence[str]) -> JobSpec:
+    """InvalidInput for another script: it is part of what was frozen."""
+    if not command:
+        raise InvalidInput("no command", hint="nothing was submitted")
+    if spec.script is None:
+        (run,) = spec.runs
+        return replace(spec, runs=(replace(run, argv=tuple(command)),), display=tuple(command))
+    if command[0] != spec.display[0]:
+        hint = f"keep {spec.display[0]} as the first word; `turnout run {command[0]} …` runs another"
+        raise InvalidInput(f"a rerun of {spec.display[0]} cannot run {command[0]}", hint=hint)
+    return with_arguments(spec, command[1:])
+
+
+def edited(spec: JobSpec) -> JobSpec:
+    """Opens the command in the user's editor; the job with what was made of it there."""
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    note = f"{_COMMENT} The command to run again, written as for a shell. Lines with {_COMMENT} are left out.\n"
+    with tempfile.NamedTemporaryFile("w+", suffix=".sh", prefix="turnout-rerun-", encoding="utf-8") as file:
+        file.write(note + shlex.join(command_of(spec)) + "\n")
+        file.flush()
+        try:
+            code = subprocess.run([*editor, file.name], check=False).returncode
+        except OSError as error:
+            hint = "set EDITOR to one that is here"
+            raise NotFound(f"no editor {editor[0]!r}: {error.strerror}", hint=hint) from error
+        if code != 0:
+            raise InvalidInput(f"{editor[0]} ended with exit code {code}", hint="nothing was submitted")
+        with open(file.name, encoding="utf-8") as written:
+            lines = [line for line in written if not line.lstrip().startswith(_COMMENT)]
+    try:
+        return with_command(spec, shlex.split("".join(lines)))
+    except ValueError as error:
+        raise InvalidInput(f"the command cannot be read: {str(error).lower()}", hint="nothing was submitted") from error

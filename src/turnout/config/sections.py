@@ -1,0 +1,267 @@
+"""All settings there are. This one description gives defaults, checks, the JSON schema and the reference page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from turnout.config.kinds import ListOf, Named, Optional, Record, key, section
+from turnout.config.values import CODE_PATH, COUNT, FLAG, SECONDS, SIZE, TEXT, TRIES, WHOLE, choice
+
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class General:
+    """What a run gets when the command line does not say."""
+
+    workspace: str = key(TEXT, "default", "The workspace of new experiments.", variable="TURNOUT_WORKSPACE")
+    experiment: str = key(TEXT, "default", "The experiment of new runs.", variable="TURNOUT_EXPERIMENT")
+    target: str = key(TEXT, "local", "Where runs go: a compute target or a box.", variable="TURNOUT_TARGET")
+    username: str | None = key(Optional(TEXT), None, "Who submits, as runs are told; empty = your login name here.")
+    env_inherit: tuple[str, ...] = key(
+        ListOf(TEXT), ("all",), "Which variables of your shell a run on this machine gets: `all`, `minimal`, or names."
+    )
+    env_vars: Mapping[str, str] = key(
+        Named(TEXT), {}, "Variables every run gets; `secret:NAME` for one that nobody may see."
+    )
+    default_env: str | None = key(
+        Optional(TEXT), None, "The conda environment or venv of a Python file that runs elsewhere without a setup."
+    )
+    notify: str | None = key(
+        Optional(TEXT), None, "When a job is over: `bell`, or a command that gets the job as JSON on its input."
+    )
+    grace: float = key(SECONDS, 10.0, "Time between SIGTERM and SIGKILL when a run is ended.")
+    retry: str = key(TRIES, "0", "Further attempts after a failure of the run's own; `never` = at most once.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """What is frozen when a run is submitted."""
+
+    code_dirs: tuple[str, ...] = key(
+        ListOf(TEXT), (".",), "Directories to freeze; `src::dest` puts one under another name."
+    )
+    code_omit: tuple[str, ...] = key(ListOf(TEXT), (), "Patterns of files to leave out, as in .gitignore.")
+    working_dir: str | None = key(Optional(TEXT), None, "Where in the frozen files a run begins; empty = at their top.")
+    allow_secrets: tuple[str, ...] = key(ListOf(TEXT), (), "Files to take although they look like secrets.")
+    max_file_size: int = key(SIZE, 256 << 20, "The largest single file that is taken.")
+    max_size: int = key(SIZE, 4 << 30, "The most that all files together may have.")
+    max_files: int = key(WHOLE, 200_000, "The most files that are taken.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterFiles:
+    """What is kept when a run is over."""
+
+    after_dirs: tuple[str, ...] = key(ListOf(TEXT), ("output/**",), "Patterns of files to keep.")
+    after_omit: tuple[str, ...] = key(ListOf(TEXT), (), "Patterns of files among them to leave out.")
+
+
+_ACTION = choice("none", "download", "mount")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """The data of runs; its directory is `TURNOUT_DATA_DIR`."""
+
+    share: str | None = key(Optional(TEXT), None, "The share that has it.", also=("data-share",))
+    path: str | None = key(Optional(TEXT), None, "Where in the share; empty = all of it.", also=("data-share-path",))
+    action: str = key(_ACTION, "none", "How a run gets it.", also=("data-action",))
+    writable: bool = key(FLAG, False, "Whether a downloaded copy may be changed by the run.", also=("data-writable",))
+    local: str | None = key(Optional(TEXT), None, "A directory here, used with action `none`.", also=("data-local",))
+    omit: tuple[str, ...] = key(ListOf(TEXT), (), "Patterns left out of an upload.", also=("data-omit",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """The model of runs; its directory is `TURNOUT_MODEL_DIR`."""
+
+    share: str | None = key(Optional(TEXT), None, "The share that has it.", also=("model-share",))
+    path: str | None = key(Optional(TEXT), None, "Where in the share; empty = all of it.", also=("model-share-path",))
+    action: str = key(_ACTION, "none", "How a run gets it.", also=("model-action",))
+    writable: bool = key(FLAG, False, "Whether a downloaded copy may be changed by the run.", also=("model-writable",))
+    local: str | None = key(Optional(TEXT), None, "A directory here, used with action `none`.", also=("model-local",))
+    omit: tuple[str, ...] = key(ListOf(TEXT), (), "Patterns left out of an upload.", also=("model-omit",))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReports:
+    """How `turnout list runs` looks when the command line does not say."""
+
+    columns: tuple[str, ...] = key(ListOf(TEXT), (), "Columns, as for `--columns`; empty = the usual ones.")
+    sort: str | None = key(Optional(TEXT), None, "The column to sort by.")
+    reverse: bool = key(FLAG, False, "Turn the order round.")
+    group: str | None = key(Optional(TEXT), None, "A table for each value of this column.")
+    last: int | None = key(Optional(WHOLE), None, "Show the last so many; empty = as many as usual.")
+    max_width: int | None = key(Optional(WHOLE), None, "Cut what is wider than so many characters.")
+    precision: int | None = key(Optional(COUNT), None, "Digits after the point of numbers with no format of their own.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReports:
+    """How `turnout list jobs` looks when the command line does not say."""
+
+    columns: tuple[str, ...] = key(ListOf(TEXT), (), "Columns, as for `--columns`; empty = the usual ones.")
+    sort: str | None = key(Optional(TEXT), None, "The column to sort by.")
+    reverse: bool = key(FLAG, False, "Turn the order round.")
+    last: int | None = key(Optional(WHOLE), None, "Show the last so many; empty = as many as usual.")
+    max_width: int | None = key(Optional(WHOLE), None, "Cut what is wider than so many characters.")
+    precision: int | None = key(Optional(COUNT), None, "Digits after the point of numbers with no format of their own.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """An account of a provider. `settings` are the keys that are the provider's own."""
+
+    type: str = key(TEXT, "", "The provider it is an account of.")
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnoutServices:
+    """Which of the external services turnout itself uses."""
+
+    storage: str | None = key(Optional(TEXT), None, "Where kept files live. This version keeps them on the hub's disk.")
+    database: str | None = key(
+        Optional(TEXT), None, "Where records live: a service with a PostgreSQL `url`; empty = SQLite.", also=("mongo",)
+    )
+    vault: str | None = key(
+        Optional(TEXT), None, "Where secrets are looked up as well. This version looks nowhere else."
+    )
+    target: str | None = key(Optional(TEXT), None, "The default target, where `general.target` is not set.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSettings:
+    """A place that runs can be sent to. `settings` are the keys that are the provider's own."""
+
+    service: str = key(TEXT, "local", "An external service, or a provider that needs none (`local`).")
+    max_runs: int | None = key(Optional(WHOLE), None, "Runs at once per node; empty = as many as it has processors.")
+    nodes: int | None = key(Optional(WHOLE), None, "As `--nodes`, when the command line does not say.")
+    setup: str | None = key(Optional(TEXT), None, "The setup its runs use.")
+    python: str | None = key(Optional(TEXT), None, "The Python that agents start with there; empty = the newest found.")
+    prolog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once on a node before its first run.")
+    epilog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once on a node when it is given back.")
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxSettings:
+    """One machine, usable as a target by its name. `settings` are the keys that are the provider's own."""
+
+    address: str = key(TEXT, "", "Host name or user@host, as for ssh; `localhost` is this machine.")
+    max_runs: int | None = key(Optional(WHOLE), None, "Runs at once; empty = as many as it has processors.")
+    os: str = key(choice("linux", "macos", "windows"), "linux", "Its operating system.")
+    setup: str | None = key(Optional(TEXT), None, "The setup its runs use.")
+    python: str | None = key(Optional(TEXT), None, "The Python that agents start with there; empty = the newest found.")
+    prolog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once before its first run.")
+    epilog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once when it is given back.")
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def as_target(self) -> TargetSettings:
+        here = self.address in _LOCAL
+        return TargetSettings(
+            service="local" if here else "ssh", max_runs=self.max_runs, setup=self.setup, python=self.python,
+            prolog=self.prolog, epilog=self.epilog,
+            settings=self.settings if here else {"address": self.address, "os": self.os, **self.settings},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupSettings:
+    """What a run needs on its node before it begins; made once per node."""
+
+    activate: str | None = key(Optional(TEXT), None, "A shell line that comes first, such as `module load cuda`.")
+    python: str | None = key(Optional(TEXT), None, "The version of Python, or a path to one.")
+    conda_packages: tuple[str, ...] = key(ListOf(TEXT), (), "Packages to install with conda.")
+    pip_packages: tuple[str, ...] = key(
+        ListOf(TEXT), (), "Packages to install with pip; `name==*` = the version you have installed."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Providers:
+    """Code of your own, by name, as package.module.Class."""
+
+    compute: Mapping[str, str] = key(Named(CODE_PATH), {}, "Compute providers.")
+    storage: Mapping[str, str] = key(Named(CODE_PATH), {}, "Storage providers.")
+    hp_search: Mapping[str, str] = key(Named(CODE_PATH), {}, "Samplers of parameters.")
+    command: Mapping[str, str] = key(Named(CODE_PATH), {}, "Commands.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSettings:
+    """The hub. Read from the user's file only: there is one hub for all projects."""
+
+    lease: float = key(SECONDS, 30.0, "Silence after which an agent's runs may go elsewhere.", variable="TURNOUT_LEASE")
+    idle: float = key(
+        SECONDS, 900.0, "Time without anything to do after which it stops itself.", variable="TURNOUT_IDLE"
+    )
+    agent_idle: float = key(SECONDS, 600.0, "Time without a run after which an agent stops itself.")
+    cache_size: int = key(SIZE, 100 << 30, "What the cache of a node may take: files, views of shares, setups.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobSettings:
+    """The hub's store of kept files. Read from the user's file only."""
+
+    max_size: int | None = key(Optional(SIZE), None, "What all of them may take; empty = as the disk has room.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Every section. What was not written anywhere has its default."""
+
+    general: General = section(General)
+    code: Code = section(Code)
+    after_files: AfterFiles = section(AfterFiles)
+    data: Data = section(Data)
+    model: Model = section(Model)
+    commands: tuple[str, ...] = key(
+        ListOf(TEXT), (), "Command lines, a run each, of a `turnout run` without a command."
+    )
+    external_services: Mapping[str, ServiceSettings] = key(
+        Named(Record(ServiceSettings, is_open=True)), {}, "Accounts of providers, by name."
+    )
+    xt_services: TurnoutServices = section(TurnoutServices)
+    compute_targets: Mapping[str, TargetSettings] = key(
+        Named(Record(TargetSettings, is_open=True), label="target"), {"local": TargetSettings()},
+        "Places that runs can be sent to, by name.", local={"service": "local"},
+    )  # fmt: skip
+    boxes: Mapping[str, BoxSettings] = key(
+        Named(Record(BoxSettings, is_open=True), label="box"), {}, "Machines, each usable as a target by its name."
+    )
+    setups: Mapping[str, SetupSettings] = key(
+        Named(Record(SetupSettings), label="setup"), {}, "What runs need on their node before they begin, by name."
+    )
+    providers: Providers = section(Providers)
+    run_reports: RunReports = section(RunReports)
+    job_reports: JobReports = section(JobReports)
+    hub: HubSettings = section(HubSettings)
+    blobs: BlobSettings = section(BlobSettings)
+
+    @property
+    def targets(self) -> dict[str, TargetSettings]:
+        """Every name that ``--target`` takes: compute targets, and boxes."""
+        return {**{name: box.as_target() for name, box in self.boxes.items()}, **self.compute_targets}
+
+    def provider_of(self, target: TargetSettings) -> str:
+        """The name of the provider that serves it."""
+        service = self.external_services.get(target.service)
+        return target.service if service is None else service.type
+
+    def settings_of(self, target: TargetSettings) -> dict[str, object]:
+        """What that provider is told: its service's keys, and the target's own over them."""
+        service = self.external_services.get(target.service)
+        return {**(service.settings if service is not None else {}), **target.settings}
+
+    def resolved(self, name: str) -> TargetSettings:
+        """A target as who serves it needs it: its provider in the place of its service, and all that one is told."""
+        target = self.targets[name]
+        return replace(target, service=self.provider_of(target), settings=self.settings_of(target))
+
+
+ROOT = Record(Config)
+#: There is one hub for all projects, so a project cannot say how it behaves.
+USER_ONLY = ("hub", "blobs")

@@ -1,0 +1,181 @@
+"""The routes that list: runs and jobs chosen by names and filters, experiments, workspaces, nodes; and tags."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from turnout import query
+from turnout.engine.steer import Cancelled
+from turnout.engine.tagging import Tagged, clear_tags, set_tags
+from turnout.errors import InvalidInput
+from turnout.model.ids import check_tag_key
+from turnout.query.names import JobRange, Pattern, parse_name
+from turnout.store import naming, overviews, reads, search
+from turnout.store.store import Connection, Store
+
+T = TypeVar("T")
+View = dict[str, Any]
+_PART = 200
+_MOST = 100_000
+_SIMPLE = frozenset({"name", "created"})  # of a job: its number tells both
+
+
+class Wanted(BaseModel):
+    """Which rows: those of these names that fit all filters, in this order; `limit` of them, from the end if so."""
+
+    model_config = ConfigDict(extra="forbid")
+    names: list[str] = Field(default_factory=list, max_length=naming.MOST_NAMES)
+    filters: list[str] = Field(default_factory=list)
+    sort: str = ""
+    reverse: bool = False
+    limit: int = Field(default=100, ge=1, le=_MOST)
+    offset: int = Field(default=0, ge=0, le=(1 << 62))
+    from_end: bool = False
+
+    def order(self, table: query.Table) -> query.Sort | None:
+        """`reverse` turns the direction round; of no sort at all, newest first becomes oldest first."""
+        if not self.sort:
+            return query.Sort("created") if self.reverse else None
+        order = query.parse_sort(self.sort, table)
+        return replace(order, descending=order.descending != self.reverse)
+
+
+class Tags(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    names: list[str] = Field(min_length=1, max_length=naming.MOST_NAMES)
+    set: dict[str, str] = Field(default_factory=dict)
+    clear: list[str] = Field(default_factory=list, max_length=1000)
+
+
+def make_router(store: Store, targets: Callable[[], Mapping[str, View]]) -> APIRouter:
+    router = APIRouter()
+
+    async def reading(function: Callable[[Connection], T]) -> T:
+        def work() -> T:
+            with store.read() as connection:
+                return function(connection)
+
+        return await run_in_threadpool(work)
+
+    @router.post("/runs/find")
+    async def find_runs(wanted: Wanted) -> list[View]:
+        return await reading(lambda connection: _find_runs(connection, wanted))
+
+    @router.post("/runs/names")
+    async def run_names(names: list[str]) -> list[str]:
+        """The runs that these names mean, by name."""
+
+        def work(connection: Connection) -> list[str]:
+            return [view["name"] for view in reads.show_runs(connection, naming.resolve(connection, names))]
+
+        return await reading(work)
+
+    @router.post("/jobs/find")
+    async def find_jobs(wanted: Wanted) -> list[View]:
+        return await reading(lambda connection: _find_jobs(connection, wanted))
+
+    @router.get("/experiments")
+    async def list_experiments() -> list[View]:
+        return await reading(overviews.experiments)
+
+    @router.get("/workspaces")
+    async def list_workspaces() -> list[View]:
+        return await reading(overviews.workspaces)
+
+    @router.get("/nodes")
+    async def list_nodes(gone: bool = False, limit: Annotated[int, Query(ge=1, le=_MOST)] = 1000) -> list[View]:
+        return await reading(lambda connection: overviews.nodes(connection, gone=gone, limit=limit))
+
+    @router.get("/queues")
+    async def list_queues() -> list[View]:
+        """The targets, with how many runs each has."""
+        counts = await reading(overviews.queues)
+        none = {"waiting": 0, "running": 0}
+        return [
+            {"name": name, "service": told.get("provider"), "max_runs": told.get("max_runs"),
+             "nodes": told.get("agents"), **counts.get(name, none), "trouble": told.get("trouble") or None}
+            for name, told in sorted(targets().items())
+        ]  # fmt: skip
+
+    @router.get("/columns")
+    async def recorded_names() -> dict[str, list[str]]:
+        return await reading(overviews.recorded_names)
+
+    @router.post("/tags")
+    async def tag(wanted: Tags) -> View:
+        if bool(wanted.set) == bool(wanted.clear):
+            raise InvalidInput("say what to set, or what to clear", hint="turnout set tags RUN key=value")
+        for name in (*wanted.set, *wanted.clear):
+            check_tag_key(name)
+        meant = await reading(lambda connection: _meant(connection, wanted.names))
+        if wanted.set:
+            done = store.submit(lambda tx: set_tags(tx, meant, wanted.set))
+        else:
+            done = store.submit(lambda tx: clear_tags(tx, meant, wanted.clear))
+        return {"runs": await asyncio.wrap_future(done), "jobs": [f"job{job}" for job in meant.jobs]}
+
+    return router
+
+
+def cancelled(connection: Connection, done: Sequence[Cancelled]) -> list[View]:
+    """What was cancelled, in XT's words, and in ours."""
+    homes = reads.homes_of(connection, [item.run for item in done])
+    return [
+        {"run": item.name, "outcome": item.outcome, "workspace": homes[item.run][0], "run_name": item.name,
+         "exper_name": homes[item.run][1], "killed": item.outcome != "over", "status": str(item.state),
+         "before_status": str(item.before)}
+        for item in done
+        if item.run in homes
+    ]  # fmt: skip
+
+
+def _find_runs(connection: Connection, wanted: Wanted) -> list[View]:
+    ids = search.find_runs(
+        connection, query.parse_all(wanted.filters), wanted.order(query.RUNS), limit=wanted.limit,
+        offset=wanted.offset, within=naming.chosen(connection, wanted.names), from_end=wanted.from_end,
+    )  # fmt: skip
+    return reads.show_runs(connection, ids, children=True)
+
+
+def _find_jobs(connection: Connection, wanted: Wanted) -> list[View]:
+    """Newest first, as many as are needed; all of them only for a sort by something that their number does not tell."""
+    expression, order = query.parse_all(wanted.filters, query.JOBS), wanted.order(query.JOBS)
+    ids = naming.resolve_jobs(connection, wanted.names) if wanted.names else search.all_jobs(connection)
+    ids.sort(reverse=True)
+    if order is not None and order.column in _SIMPLE:
+        ids.sort(reverse=order.descending)
+        order = None
+    now = datetime.now(UTC)
+    if order is not None:
+        views = query.arrange(reads.show_jobs(connection, ids), expression, order, now=now, table=query.JOBS)
+        views = views[::-1] if wanted.from_end else views
+        found = views[wanted.offset : wanted.offset + wanted.limit]
+        return found[::-1] if wanted.from_end else found
+    if wanted.from_end:
+        ids.reverse()
+    found = []
+    for start in range(0, len(ids), _PART):
+        part = reads.show_jobs(connection, ids[start : start + _PART])
+        found += query.arrange(part, expression, None, now=now, table=query.JOBS)
+        if len(found) >= wanted.offset + wanted.limit:
+            break
+    found = found[wanted.offset : wanted.offset + wanted.limit]
+    return found[::-1] if wanted.from_end else found
+
+
+def _meant(connection: Connection, names: Sequence[str]) -> Tagged:
+    def is_job(name: str) -> bool:
+        parsed = parse_name(name)
+        return isinstance(parsed, JobRange) or (isinstance(parsed, Pattern) and name.startswith("job"))
+
+    jobs = naming.resolve_jobs(connection, [name for name in names if is_job(name)])
+    runs = naming.resolve(connection, [*(name for name in names if not is_job(name)), *(f"job{job}" for job in jobs)])
+    return Tagged(runs, jobs)

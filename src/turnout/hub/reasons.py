@@ -1,0 +1,78 @@
+"""``why`` of jobs and of nodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
+
+from turnout import query
+from turnout.engine.sessions import Sessions
+from turnout.errors import NotFound
+from turnout.schedule.explain import Place, Situation, explain
+from turnout.schedule.summary import explain_job, explain_node
+from turnout.store import reads, search
+from turnout.store.jobs import load_jobs
+from turnout.store.store import Connection, Store
+
+_MOST = 10_000
+
+
+def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Place | None]) -> APIRouter:
+    router = APIRouter()
+
+    def look_at_job(name: str) -> dict[str, Any]:
+        with store.read() as connection:
+            job = reads.find_job(connection, name)
+            (view,) = reads.show_jobs(connection, [job])
+            found = query.parse_all([f"job = {view['name']}"])
+            runs = reads.show_runs(connection, search.find_runs(connection, found, None, limit=_MOST, offset=0))
+            runs.reverse()
+            first = next((run for run in runs if run["state"] == "queued"), None)
+            situation = _situation(connection, job, first) if first is not None else None
+        waiting = explain(situation, place(view["target"], job)) if situation is not None else []
+        return {"job": view["name"], "state": view["state"], "why": explain_job(view, runs, waiting)}
+
+    def look_at_node(name: str) -> dict[str, Any]:
+        now = time.monotonic()
+        here = [session for session in sessions.all() if session.node == name]
+        with store.read() as connection:
+            found = query.parse_all([f"node = '{name}'"])
+            runs = reads.show_runs(connection, search.find_runs(connection, found, None, limit=200, offset=0))
+        if not here and not runs:
+            raise NotFound(f"no node {name!r}", hint="`turnout hub status` and `turnout status` show nodes")
+        if not here:
+            return {"node": name, "state": "gone", "why": ["No agent is there now.", *explain_node_past(name, runs)]}
+        is_silent = any(sessions.is_silent(session.agent, now) for session in here)
+        most = sum(session.max_runs for session in here)
+        lines = explain_node(name, runs, is_silent=is_silent, max_runs=most)
+        return {"node": name, "state": "silent" if is_silent else "up", "why": lines}
+
+    @router.get("/jobs/{name}/why")
+    async def why_job(name: str) -> dict[str, Any]:
+        return await run_in_threadpool(look_at_job, name)
+
+    @router.get("/nodes/{name}/why")
+    async def why_node(name: str) -> dict[str, Any]:
+        if "'" in name:
+            raise NotFound(f"no node {name!r}")
+        return await run_in_threadpool(look_at_node, name)
+
+    return router
+
+
+def explain_node_past(node: str, runs: list[dict[str, Any]]) -> list[str]:
+    """What was on a node that is gone."""
+    return [line for line in explain_node(node, runs, is_silent=False, max_runs=0) if "why run" in line]
+
+
+def _situation(connection: Connection, job: int, view: dict[str, Any]) -> Situation:
+    run = reads.find_run(connection, view["name"])
+    spec = load_jobs(connection, {job})[job].spec
+    return Situation(
+        run={**view, "children": []}, attempts=reads.run_attempts(connection, run),
+        ahead=search.waiting_ahead(connection, run), need=spec.resources, concurrent=spec.concurrent,
+    )  # fmt: skip

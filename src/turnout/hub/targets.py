@@ -1,0 +1,152 @@
+"""The places this hub serves: those of the user's own file, and those that projects brought with their jobs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from turnout.config import Config, TargetSettings, secrets
+from turnout.engine.fleet import Target
+from turnout.errors import Conflict, NotFound
+from turnout.home import Home, write_private
+from turnout.model.ids import check_label
+from turnout.registry import provider_class
+
+_log = logging.getLogger(__name__)
+
+
+class TargetBody(BaseModel):
+    """A target with its provider as `service`, as `turnout.config` resolves it."""
+
+    model_config = ConfigDict(extra="forbid")
+    service: str = Field(max_length=200)
+    max_runs: int | None = Field(default=None, ge=1)
+    nodes: int | None = Field(default=None, ge=1)
+    setup: str | None = None
+    python: str | None = None
+    prolog: list[str] = Field(default_factory=list, max_length=1000)
+    epilog: list[str] = Field(default_factory=list, max_length=1000)
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    def as_settings(self) -> TargetSettings:
+        return TargetSettings(
+            **{**self.model_dump(), "prolog": tuple(self.prolog), "epilog": tuple(self.epilog)},
+        )
+
+
+class TargetTable(Mapping[str, Target]):
+    """May be read from any thread while a target is added. What projects brought is kept over restarts of the hub."""
+
+    def __init__(self, home: Home, settings: Config) -> None:
+        self._home = home
+        self._file = home.root / "targets.json"
+        self._lock = threading.Lock()
+        self._own = frozenset(settings.targets)
+        self._entries = {name: settings.resolved(name) for name in settings.targets}
+        self._now = {
+            name: self._make(name, entry) for name, entry in self._entries.items() if _is_served(name, settings)
+        }
+        for name, entry in _read(self._file).items():
+            if name not in self._own:
+                self._take_up(name, entry)
+
+    def __getitem__(self, name: str) -> Target:
+        return self._now[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now)
+
+    def __len__(self) -> int:
+        return len(self._now)
+
+    def entry(self, name: str) -> TargetSettings:
+        """What the settings say of it."""
+        return self._entries[name]
+
+    def define(self, name: str, entry: TargetSettings, is_busy: Callable[[str], bool]) -> None:
+        """Serves it from now on. Returning means that it is on the disk. Idempotent.
+
+        Conflict when the user's own file has another of that name, or when one of another provider is in use.
+        """
+        check_label(name, "target")
+        with self._lock:
+            known = self._entries.get(name)
+            if known == entry:
+                return
+            if name in self._own:
+                hint = "give the project's another name, or change your own file and `turnout hub stop`"
+                raise Conflict(f"target {name!r} is another one in your own file", hint=hint)
+            same_place = known is not None and (known.service, known.settings) == (entry.service, entry.settings)
+            if known is not None and not same_place and is_busy(name):
+                hint = "wait until its agents have left, or give it another name"
+                raise Conflict(f"target {name!r} is in use as another project has it", hint=hint)
+            made = self._make(name, entry)
+            entries = {**self._entries, name: entry}
+            brought = {each: dataclasses.asdict(entries[each]) for each in entries if each not in self._own}
+            write_private(self._file, json.dumps(brought))
+            self._entries = entries
+            if same_place and name in self._now:
+                target = self._now[name]
+                target.max_runs, target.prolog, target.epilog = entry.max_runs, entry.prolog, entry.epilog
+            else:
+                self._now = {**self._now, name: made}
+
+    def _make(self, name: str, entry: TargetSettings) -> Target:
+        told = {**secrets.revealed(entry.settings, self._home), "nodes_directory": str(self._home.nodes)}
+        provider = provider_class(entry.service)(told)
+        return Target(name, provider, entry.max_runs, prolog=entry.prolog, epilog=entry.epilog)
+
+    def _take_up(self, name: str, entry: TargetSettings) -> None:
+        """One that a project brought earlier. A package that is gone since then must not keep the hub from starting."""
+        try:
+            made = self._make(name, entry)
+        except NotFound as error:
+            _log.warning("target %s is not served: %s", name, error)
+            return
+        self._entries[name] = entry
+        self._now[name] = made
+
+
+def _is_served(name: str, settings: Config) -> bool:
+    """A box is left out while there is no provider that could reach it; a target of that kind is refused."""
+    if name in settings.compute_targets:
+        return True
+    try:
+        provider_class(settings.resolved(name).service)
+    except NotFound as error:
+        _log.warning("box %s is not served: %s", name, error)
+        return False
+    return True
+
+
+def _read(path: Path) -> dict[str, TargetSettings]:
+    """Nothing when there is none, or it is not ours: the next job brings its target again."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        return {name: TargetBody(**body).as_settings() for name, body in raw.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        _log.warning("%s is not read: %s", path, error)
+        return {}
+
+
+def make_router(table: TargetTable, is_busy: Callable[[str], bool]) -> APIRouter:
+    router = APIRouter()
+
+    @router.put("/targets/{name}")
+    async def define_target(name: str, body: TargetBody) -> dict[str, str]:
+        """Serves a target that a project has in its settings."""
+        await run_in_threadpool(table.define, name, body.as_settings(), is_busy)
+        return {"target": name}
+
+    return router

@@ -1,0 +1,308 @@
+"""``turnout config`` and ``turnout secret``, and what settings do to ``turnout run``."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness import Cli, user_environment
+
+USAGE, NOT_FOUND, CONFLICT = 2, 3, 4
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+class TestShow:
+    def test_what_holds_here(self, cli: Cli) -> None:
+        write(cli.home / "config.yaml", "general: {workspace: mine}\n")
+        write(cli.cwd / "turnout.yaml", "general:\n  experiment: tuning\n")
+        shown = cli("config", "show", "general").stdout
+        assert "workspace: mine\n" in shown and "experiment: tuning\n" in shown and "target: local\n" in shown
+        assert cli("config", "show", "general.experiment").stdout == "tuning\n"
+        assert cli.json("config", "show", "general.workspace") == "mine"
+        assert cli.json("config", "show")["code"]["max-files"] == 200_000
+
+    def test_where_each_value_is_from(self, cli: Cli) -> None:
+        user = write(cli.home / "config.yaml", "general: {workspace: mine}\n")
+        project = write(cli.cwd / "turnout.yaml", "general:\n  experiment: tuning\n")
+        env = {"TURNOUT_TARGET": "local"}
+        lines = cli("config", "show", "general", "--origin", env=env).stdout.splitlines()
+        found = {line.split()[0]: line.split()[-1] for line in lines}
+        assert found["general.workspace"] == f"{user}:1"
+        assert found["general.experiment"] == f"{project}:2"
+        assert found["general.target"] == "TURNOUT_TARGET"
+        assert found["general.grace"] == "default"
+        (told,) = json.loads(cli("config", "show", "general.experiment", "--origin", "--json").stdout)
+        assert told == {
+            "key": "general.experiment",
+            "value": "tuning",
+            "origin": {"source": "file", "name": str(project), "line": 2},
+        }
+
+    def test_a_name_that_is_none(self, cli: Cli) -> None:
+        done = cli("config", "show", "general.targte", check=False)
+        assert done.returncode == NOT_FOUND
+        assert "no setting 'targte' in general" in done.stderr and "did you mean 'target'?" in done.stderr
+
+
+class TestCheck:
+    def test_all_is_well(self, cli: Cli) -> None:
+        assert "no files: all well" in cli("config", "check").stdout
+        file = write(cli.cwd / "turnout.yaml", "general: {experiment: a}\n")
+        assert cli("config", "check").stdout.startswith(f"{file}: all well, ")
+
+    def test_all_problems_at_once_with_their_places(self, cli: Cli) -> None:
+        user = write(cli.home / "config.yaml", "hub: {leese: 3}\n")
+        project = write(cli.cwd / "turnout.yaml", "genral: {}\n\ncode:\n  max-files: many\n")
+        done = cli("config", "check", check=False)
+        assert done.returncode == USAGE
+        assert done.stdout.splitlines() == [
+            f"{user}:1: unknown key 'leese' in hub; did you mean 'lease'?",
+            f"{project}:1: unknown section 'genral'; did you mean 'general'?",
+            f"{project}:4: code.max-files: expected a whole number above zero, found 'many'; "
+            "write for instance `max-files: 4`",
+        ]
+        told = json.loads(cli("config", "check", "--json", check=False).stdout)
+        assert told["files"] == [str(user), str(project)]
+        assert told["problems"][0] == {
+            "where": f"{user}:1", "what": "unknown key 'leese' in hub", "instead": "did you mean 'lease'?"
+        }  # fmt: skip
+
+    def test_a_file_that_may_name_what_the_users_own_has(self, cli: Cli) -> None:
+        write(cli.home / "config.yaml", "boxes: {workshop: {address: localhost}}\n")
+        write(cli.cwd / "other.yaml", "general: {target: workshop}\n")
+        assert "all well" in cli("config", "check", "other.yaml").stdout
+        done = cli("config", "check", "none.yaml", check=False)
+        assert done.returncode == NOT_FOUND and "no file none.yaml" in done.stderr
+
+    def test_a_long_file(self, cli: Cli) -> None:
+        targets = "".join(f"  t{n}: {{service: local, max-runs: {n + 1}}}\n" for n in range(998))
+        write(cli.cwd / "turnout.yaml", f"compute-targets:\n{targets}  last: {{service: lokal}}\n")
+        done = cli("config", "check", check=False)
+        assert done.returncode == USAGE and "turnout.yaml:1000: " in done.stdout and "'local'" in done.stdout
+
+
+class TestInit:
+    def test_writes_one_that_is_well_and_never_over_another(self, cli: Cli) -> None:
+        cli("config", "init")
+        file = cli.cwd / "turnout.yaml"
+        assert "all well" in cli("config", "check").stdout
+        file.write_text("general: {experiment: mine}\n")
+        done = cli("config", "init", check=False)
+        assert done.returncode == CONFLICT and "--force" in done.stderr
+        assert file.read_text() == "general: {experiment: mine}\n"
+        assert cli.json("config", "init", "--force") == {"file": str(file)}
+        assert (cli.cwd / "turnout.yaml.old").read_text() == "general: {experiment: mine}\n"
+        assert sorted(path.name for path in cli.cwd.iterdir()) == ["turnout.yaml", "turnout.yaml.old"]
+
+    def test_path_and_schema(self, cli: Cli) -> None:
+        assert cli.json("config", "path") == {
+            "user": str(cli.home / "config.yaml"), "project": None, "secrets": str(cli.home / "secrets.json")
+        }  # fmt: skip
+        cli("config", "init")
+        assert cli.json("config", "path")["project"] == str(cli.cwd / "turnout.yaml")
+        assert str(cli.home / "config.yaml") in cli("config", "path").stdout
+        assert "general" in json.loads(cli("config", "schema").stdout)["properties"]
+
+
+class TestSecrets:
+    VALUE = "hunter2 and more"
+
+    def test_are_kept_listed_and_forgotten_and_never_shown(self, cli: Cli) -> None:
+        said = cli("secret", "set", "WANDB", "--from-stdin", input=f"{self.VALUE}\n")
+        listed = cli("secret", "list")
+        assert listed.stdout.splitlines()[1].split() == ["WANDB", "file"]
+        assert cli.json("secret", "list") == [{"name": "WANDB", "where": "file"}]
+        assert json.loads((cli.home / "secrets.json").read_text()) == {"WANDB": self.VALUE}
+        assert (cli.home / "secrets.json").stat().st_mode & 0o777 == 0o600
+        gone = cli("secret", "remove", "WANDB")
+        assert cli.json("secret", "list") == []
+        assert self.VALUE not in said.stdout + said.stderr + listed.stdout + gone.stdout
+        done = cli("secret", "remove", "WANDB", check=False)
+        assert done.returncode == NOT_FOUND and "turnout secret list" in done.stderr
+
+    def test_are_asked_for_without_echo(self, cli: Cli) -> None:
+        cli.home.mkdir(mode=0o700)
+        ours, theirs = pty.openpty()
+        argv = cli.argv("secret", "set", "KEY")
+        process = subprocess.Popen(
+            argv, stdin=theirs, stdout=theirs, stderr=theirs, cwd=cli.cwd, env=user_environment(cli.home),
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        seen = b""
+        while b"KEY: " not in seen:
+            assert select.select([ours], [], [], 20)[0], seen
+            seen += os.read(ours, 1000)
+        os.write(ours, self.VALUE.encode() + b"\n")
+        while process.poll() is None or select.select([ours], [], [], 0)[0]:
+            try:
+                seen += os.read(ours, 1000)
+            except OSError:
+                break
+        assert process.wait(20) == 0 and self.VALUE.encode() not in seen
+        assert json.loads((cli.home / "secrets.json").read_text()) == {"KEY": self.VALUE}
+
+    def test_nobody_to_ask(self, cli: Cli) -> None:
+        done = cli("secret", "set", "KEY", check=False)
+        assert done.returncode == USAGE and "--from-stdin" in done.stderr and not (cli.home / "secrets.json").exists()
+
+    @pytest.mark.parametrize(("name", "value"), [("a-b", "x"), ("../x", "x"), ("KEY", "")])
+    def test_bad_ones_are_refused(self, cli: Cli, name: str, value: str) -> None:
+        done = cli("secret", "set", name, "--from-stdin", input=value, check=False)
+        assert done.returncode == USAGE and not (cli.home / "secrets.json").exists()
+
+
+class TestRuns:
+    """What ``turnout run`` takes from settings."""
+
+    def test_commands_of_the_project(self, user: Cli, project: Path) -> None:
+        write(project / "turnout.yaml", "commands:\n- echo one\n- echo 'two  three'\n")
+        job = user.json("run", "-d")
+        assert len(job["runs"]) == 2
+        plan = user.json("run", "--dry-run")
+        assert plan["commands"] == [["echo", "one"], ["echo", "two  three"]]
+        assert user.json("run", "--dry-run", "true")["commands"] == [["true"]], "a command given here wins"
+
+    @pytest.mark.parametrize(
+        ("line", "what"), [("no-such-program", "commands:2: no command"), ("'echo \"x'", "commands:2: no closing")]
+    )
+    def test_a_wrong_command_of_the_project(self, user: Cli, project: Path, line: str, what: str) -> None:
+        write(project / "turnout.yaml", f"commands:\n- echo\n- {line}\n")
+        done = user("run", check=False)
+        assert done.returncode in (USAGE, NOT_FOUND) and what in done.stderr
+
+    def test_variables_and_which_are_inherited(self, user: Cli, project: Path) -> None:
+        write(
+            project / "turnout.yaml",
+            "general:\n  env-vars: {A: from-file, B: from-file}\n  env-inherit: [minimal, WANTED]\n",
+        )
+        env = {"WANTED": "w", "UNWANTED": "u"}
+        script = 'echo "$A|$B|$WANTED|$UNWANTED|${HOME:+home}"'
+        assert user("run", "--env", "B=given", "sh", "-c", script, env=env).stdout == "from-file|given|w||home\n"
+
+    def test_defaults_of_options(self, user: Cli, project: Path) -> None:
+        write(project / "turnout.yaml", "general: {retry: 2}\ncode: {allow-secrets: .env}\n")
+        write(project / ".env", "A=1\n")
+        plan = user.json("run", "--dry-run", "true")
+        assert plan["retry"] == 2 and ".env" in plan["files"]
+        assert json.loads(user("run", "--dry-run", "--json", "--retry", "0", "true").stdout)["retry"] == 0
+
+    def test_who_submits(self, user: Cli, project: Path) -> None:
+        write(project / "turnout.yaml", "general: {username: ada}\n")
+        assert user("run", "sh", "-c", "echo $XT_USERNAME").stdout == "ada\n"
+
+    def test_nodes_of_a_target(self, user: Cli, project: Path) -> None:
+        write(project / "turnout.yaml", "compute-targets: {wide: {nodes: 2}}\ngeneral: {target: wide}\n")
+        assert user.json("run", "--dry-run", "true")["nodes"] == 2
+        assert json.loads(user("run", "--dry-run", "--json", "--nodes", "3", "true").stdout)["nodes"] == 3
+
+    def test_a_box_here_is_a_target(self, cli: Cli) -> None:
+        write(cli.home / "config.yaml", "boxes: {workshop: {address: localhost, max-runs: 1}}\n")
+        view = cli.json("run", "--wait", "--target", "workshop", "true")
+        assert (view["state"], view["target"]) == ("completed", "workshop")
+
+
+class TestTargetsOfAProject:
+    """The hub serves what the project that submits has in its settings."""
+
+    def test_run_there(self, cli: Cli) -> None:
+        write(cli.cwd / "turnout.yaml", "compute-targets: {mine: {max-runs: 1}}\ngeneral: {target: mine}\n")
+        view = cli.json("run", "--wait", "true")
+        assert (view["state"], view["target"]) == ("completed", "mine")
+
+    def test_the_hub_keeps_them_over_a_restart(self, cli: Cli) -> None:
+        write(cli.cwd / "turnout.yaml", "boxes: {bench: {address: localhost, max-runs: 1}}\n")
+        cli("run", "--wait", "--target", "bench", "true")
+        (cli.cwd / "turnout.yaml").unlink()
+        cli("hub", "stop")
+        cli("hub", "start")
+        assert "bench" in cli.json("hub", "status")["targets"]
+        assert (cli.home / "targets.json").stat().st_mode & 0o777 == 0o600
+
+    def test_a_change_is_taken_up(self, cli: Cli) -> None:
+        for most in (1, 2):
+            write(cli.cwd / "turnout.yaml", f"compute-targets: {{mine: {{max-runs: {most}}}}}\n")
+            cli("run", "--wait", "--target", "mine", "true")
+        assert json.loads((cli.home / "targets.json").read_text())["mine"]["max_runs"] == 2
+
+    def test_those_of_all_projects_are_not_changed(self, cli: Cli) -> None:
+        write(cli.cwd / "turnout.yaml", "compute-targets: {local: {max-runs: 1}}\n")
+        done = cli("run", "true", check=False)
+        assert done.returncode == USAGE and "which all projects use" in done.stderr and "another name" in done.stderr
+
+    def test_a_mistake_in_one_is_told_before_anything_is_done(self, cli: Cli) -> None:
+        write(cli.cwd / "turnout.yaml", "compute-targets:\n  mine: {service: local, max-rnus: 1}\n")
+        done = cli("run", "--target", "mine", "true", check=False)
+        assert done.returncode == USAGE and "turnout.yaml:2: unknown key 'max-rnus'" in done.stderr
+        assert not (cli.home / "turnout.db").exists()
+
+    def test_one_whose_provider_is_not_there(self, cli: Cli) -> None:
+        write(cli.cwd / "turnout.yaml", "compute-targets:\n  mine: {service: cray}\n")
+        done = cli("run", "--target", "mine", "true", check=False)
+        assert done.returncode == NOT_FOUND and "no compute provider 'cray'" in done.stderr
+
+    def test_a_box_that_nothing_reaches_stops_no_hub(self, cli: Cli) -> None:
+        write(cli.home / "config.yaml", "boxes: {far: {address: me@far.example.org}}\n")
+        cli("run", "--wait", "true")
+
+
+class TestServices:
+    def test_a_database_by_reference(self, cli: Cli, tmp_path: Path) -> None:
+        write(
+            cli.home / "config.yaml",
+            "external-services: {records: {type: sql, url: secret:RECORDS}}\nxt-services: {database: records}\n",
+        )
+        done = cli("hub", "start", check=False)
+        assert done.returncode == NOT_FOUND and "turnout secret set RECORDS" in done.stderr
+        cli("secret", "set", "RECORDS", "--from-stdin", input=f"sqlite:///{tmp_path}/elsewhere.db\n")
+        cli("run", "--wait", "true")
+        assert (tmp_path / "elsewhere.db").exists() and not (cli.home / "turnout.db").exists()
+
+    def test_a_database_that_is_no_service(self, cli: Cli) -> None:
+        write(cli.home / "config.yaml", "xt-services: {database: records}\n")
+        done = cli("hub", "start", check=False)
+        assert done.returncode == USAGE and "no external service 'records' with a url" in done.stderr
+
+
+class TestSecretsOfRuns:
+    """A run gets the secret; nothing that is kept or shown does."""
+
+    SHOW = ("sh", "-c", 'case "$KEY$TURNOUT_SECRET_OTHER" in hunt*more) echo same ;; esac')
+
+    def test_from_the_file(self, cli: Cli) -> None:
+        cli("secret", "set", "WANDB", "--from-stdin", input="hunter2 and more")
+        write(cli.cwd / "turnout.yaml", "general: {env-vars: {KEY: secret:WANDB}}\n")
+        done = cli("run", "--wait", *self.SHOW, env={"TURNOUT_SECRET_OTHER": "x"})
+        assert done.stdout == "same\n"
+        database = b"".join(path.read_bytes() for path in cli.home.glob("turnout.db*"))
+        assert b"hunter2" not in database
+        assert all(b"hunter2" not in path.read_bytes() for path in (cli.home / "nodes").rglob("*") if path.is_file())
+
+    def test_from_the_environment(self, cli: Cli) -> None:
+        env = {"TURNOUT_SECRET_WANDB": "hunter2 and more", "TURNOUT_SECRET_OTHER": "x"}
+        assert cli("run", "--wait", "--env", "KEY=secret:WANDB", *self.SHOW, env=env).stdout == "same\n"
+
+    def test_one_that_is_nowhere_is_told_before_anything_is_done(self, cli: Cli) -> None:
+        done = cli("run", "--env", "KEY=secret:WANDB", "true", check=False)
+        assert done.returncode == NOT_FOUND and "turnout secret set WANDB" in done.stderr
+        assert not (cli.home / "turnout.db").exists()
+
+    def test_one_that_is_gone_when_the_run_starts(self, cli: Cli) -> None:
+        cli("secret", "set", "WANDB", "--from-stdin", input="x")
+        job = cli.json("run", "-d", "--held", "--env", "KEY=secret:WANDB", "true")
+        cli("secret", "remove", "WANDB")
+        cli("release", job["job"])
+        cli("attach", job["runs"][0], check=False)
+        why = cli("why", job["runs"][0]).stdout
+        assert "no secret 'WANDB' on this node" in why and "turnout secret set WANDB" in why

@@ -1,0 +1,135 @@
+"""Named shares: put files in, get them out, list and delete them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness import Cli, user_environment
+from turnout.cli import progress
+from turnout.client import Client
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A directory of data, in a place where git would not see it."""
+    data = tmp_path / "corpus"
+    (data / "train").mkdir(parents=True)
+    (data / ".gitignore").write_text("*.csv\n")
+    (data / "train" / "a.csv").write_text("1,2\n")
+    (data / "train" / "b.csv").write_text("3,4\n")
+    (data / "labels.txt").write_text("cat\ndog\n")
+    return data
+
+
+def test_what_is_uploaded_is_listed_and_downloaded_again(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    told = cli.json("upload", str(corpus), "--share", "pets")
+    assert (told["name"], told["files"], told["bytes"]) == ("pets", 4, 6 + 8 + 8)
+    (listed,) = cli.json("list", "shares")
+    assert listed == told
+    assert [file["path"] for file in cli.json("list", "shares", "pets")] == [
+        ".gitignore", "labels.txt", "train/a.csv", "train/b.csv",
+    ]  # fmt: skip
+    cli("download", "--share", "pets", str(tmp_path / "all"))
+    assert (tmp_path / "all" / "train" / "b.csv").read_text() == "3,4\n"
+    cli("download", "--share", "pets", "train", str(tmp_path / "part"))
+    assert sorted(path.name for path in (tmp_path / "part").rglob("*.*")) == ["a.csv", "b.csv"]
+    cli("download", "--share", "pets", "*.txt", str(tmp_path / "glob"))
+    assert [path.name for path in (tmp_path / "glob").iterdir()] == ["labels.txt"]
+
+
+def test_an_upload_is_merged_into_what_is_there(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    cli("upload", str(corpus), "--share", "pets")
+    (corpus / "labels.txt").write_text("cat\ndog\nfish\n")
+    (tmp_path / "extra.bin").write_bytes(b"x" * 200_000)
+    told = cli.json("upload", str(corpus / "labels.txt"), str(tmp_path / "extra.bin"), "--share", "pets")
+    assert told["files"] == 5 and told["bytes"] == 22 + 5 + 200_000
+    told = cli.json("upload", str(tmp_path / "extra.bin"), "--share", "pets", "--path", "deep/down")
+    paths = [file["path"] for file in cli.json("list", "shares", "pets")]
+    assert "deep/down/extra.bin" in paths and "extra.bin" in paths
+    cli("download", "--share", "pets", "labels.txt", str(tmp_path / "out"))
+    assert (tmp_path / "out" / "labels.txt").read_text() == "cat\ndog\nfish\n"
+
+
+def test_a_deleted_share_is_gone_and_its_name_is_free(cli: Cli, corpus: Path) -> None:
+    cli("upload", str(corpus), "--share", "pets")
+    assert cli.json("delete", "share", "pets")["files"] == 4
+    assert cli.json("list", "shares") == []
+    assert cli("delete", "share", "pets", check=False).returncode == 3
+    told = cli.json("upload", str(corpus / "labels.txt"), "--share", "pets")
+    assert told["files"] == 1
+
+
+def test_what_cannot_be_done_is_told_and_changes_nothing(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    cli("upload", str(corpus), "--share", "pets")
+    before = cli.json("list", "shares")
+
+    def refused(code: int, *args: str) -> str:
+        done = cli(*args, check=False)
+        assert done.returncode == code, done.stderr
+        return done.stderr
+
+    assert "no file or directory" in refused(3, "upload", "nowhere", "--share", "pets")
+    assert "not a share's name" in refused(2, "upload", str(corpus), "--share", "pets/train")
+    assert "does not fit" in refused(2, "upload", str(corpus), "--share", "pets", "--path", "labels.txt")
+    assert "no share 'nowhere'" in refused(3, "download", "--share", "nowhere", str(tmp_path / "x"))
+    assert "nothing in share 'pets' matches" in refused(3, "download", "--share", "pets", "no*", str(tmp_path / "x"))
+    assert "not an empty directory" in refused(4, "download", "--share", "pets", str(corpus))
+    (tmp_path / "key").mkdir()
+    (tmp_path / "key" / "id_rsa").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n")
+    assert "--allow-secret" in refused(2, "upload", str(tmp_path / "key"), "--share", "pets")
+    (tmp_path / "empty").mkdir()
+    assert "nothing to upload" in refused(2, "upload", str(tmp_path / "empty"), "--share", "pets")
+    assert not (tmp_path / "x").exists()
+    assert cli.json("list", "shares") == before
+
+
+def test_an_upload_that_dies_in_the_middle_leaves_the_share_as_it_was(
+    cli: Cli, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And goes on where it was when it is repeated."""
+    cli("upload", str(corpus), "--share", "pets")
+    before = cli.json("list", "shares")
+    for name, value in user_environment(cli.home).items():
+        monkeypatch.setenv(name, value)
+    for number in range(5):
+        (corpus / f"large{number}.bin").write_bytes(bytes([number]) * 1_000_000)
+
+    class Died(Exception):
+        pass
+
+    def die(done: int, total: int) -> None:
+        assert total == 5_000_000
+        if done > 2_500_000:
+            raise Died
+
+    with pytest.raises(Died):
+        Client(cli.home).upload([corpus], "pets", told=die)
+    assert cli.json("list", "shares") == before
+    left: list[int] = []
+    Client(cli.home).upload([corpus], "pets", told=lambda done, total: left.append(total))
+    assert left[-1] < 5_000_000, "what had arrived is not sent again"
+    assert cli.json("list", "shares")[0]["files"] == 9
+
+
+def test_a_long_transfer_shows_how_far_it_is_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with progress.transfer("uploading") as told:
+        assert told is None
+    clock = iter([0.0, 0.1, 1.0, 1.05, 2.0])
+    monkeypatch.setattr("turnout.cli.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    with progress.transfer("uploading") as told:
+        assert told is not None
+        for done in (1, 2, 3, 4):
+            told(done * 1000, 4000)
+    shown = capsys.readouterr().err
+    assert [line for line in shown.split("\r") if "%" in line] == [
+        "uploading [#######.......]  50%  2.0 KB of 4.0 KB, 2.0 KB/s\x1b[K",
+        "uploading [##############] 100%  4.0 KB of 4.0 KB, 2.0 KB/s\x1b[K",
+    ]
+    assert shown.endswith("\r\x1b[K") and all(len(line) <= 63 for line in shown.split("\r"))
