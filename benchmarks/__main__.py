@@ -31,7 +31,7 @@ Machine: {cpus} processors, {system}, Python {python}.
 | memory | proportional set size (PSS): shared pages are counted once |
 | config check | `turnout config check` of a thousand lines, from the shell's start of the process to its end |
 | snapshot | 20,000 files: the first capture with all content stored durably; an unchanged second one |
-| archive | a workspace of 10,000 runs with events, metrics, output and files into one checked file, and into a new store |
+| archive | a workspace of 10,000 runs with events, metrics, output and files into one checked file, and out of it |
 """
 
 
