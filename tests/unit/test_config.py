@@ -316,6 +316,14 @@ class TestProblems:
         assert files.write(text).config().commands == ("python train.py --lr 0.1", "python train.py --lr 0.01")
 
 
+def test_an_empty_entry_that_needs_something(files: Files) -> None:
+    assert files.problems("boxes:\n  big:\n") == [
+        "config.yaml:2: boxes.big: there is nothing in it; write `address: HOST`"
+    ]
+    assert files.problems("external-services:\n  x: {}\n")[0].startswith("config.yaml:2: external-services.x: there")
+    assert files.problems("compute-targets:\n  here:\n") == []
+
+
 class TestWhateverIsWritten:
     """Reading settings never raises anything but what says where the mistake is."""
 

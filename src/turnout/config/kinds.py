@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from turnout.config.document import Items, Node, Table, describe, is_empty
 from turnout.config.problem import nearest
 from turnout.config.reference import as_text
-from turnout.config.setting import DEFAULT, Setting, Tree, plain
+from turnout.config.setting import DEFAULT, Setting, Tree, plain, walk
 from turnout.config.values import Kind, Report, Single, meant
 from turnout.errors import InvalidInput
 from turnout.model.ids import check_label
@@ -99,11 +99,13 @@ class ListOf(Kind[tuple[T, ...]]):
 
 
 class Named(Kind[Mapping[str, T]]):
-    """Entries under names of the user's choice. With `label`, a name is one that commands can take."""
+    """Entries under names of the user's choice. With `label`, a name is one that commands can take. With `needed`, an
+    entry must not be empty, and that is what to write."""
 
-    def __init__(self, kind: Kind[T], *, label: str | None = None) -> None:
+    def __init__(self, kind: Kind[T], *, label: str | None = None, needed: str | None = None) -> None:
         self.kind = kind
         self.label = label
+        self.needed = needed
         self.words = f"names, each with {kind.words}"
 
     def read(self, node: Node, path: str, report: Report) -> Tree | None:
@@ -119,7 +121,9 @@ class Named(Kind[Mapping[str, T]]):
                     report.complain(table.lines[name], f"{path}: {error.message}", error.hint)
                     continue
             found = self.kind.read(value, f"{path}.{name}", report)
-            if found is not None:
+            if self.needed is not None and isinstance(found, dict) and not any(walk(found)):
+                report.complain(table.lines[name], f"{path}.{name}: there is nothing in it", self.needed)
+            elif found is not None:
                 tree[name] = found
         return tree
 
@@ -219,7 +223,9 @@ class Anything(Kind[object]):
 
     def read(self, node: Node, path: str, report: Report) -> Tree | Setting | None:
         if isinstance(node, Table):
-            return {name: self.read(each, f"{path}.{name}", report) or {} for name, each in node.entries.items()}
+            table = {name: self.read(each, f"{path}.{name}", report) for name, each in node.entries.items()}
+            whole: Tree = {name: each for name, each in table.items() if each is not None}
+            return whole or Setting({}, report.origin(node.line))  # an empty one, too, is written somewhere
         if isinstance(node, Items):
             found = [self.read(each, path, report) for each in node.items]
             return Setting([plain(each) for each in found if each is not None], report.origin(node.line))

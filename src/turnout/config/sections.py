@@ -222,7 +222,9 @@ class Config:
         ListOf(TEXT), (), "Command lines, a run each, of a `turnout run` without a command."
     )
     external_services: Mapping[str, ServiceSettings] = key(
-        Named(Record(ServiceSettings, is_open=True)), {}, "Accounts of providers, by name."
+        Named(Record(ServiceSettings, is_open=True), needed="write the name of its provider, `type: NAME`"),
+        {},
+        "Accounts of providers, by name.",
     )
     xt_services: TurnoutServices = section(TurnoutServices)
     compute_targets: Mapping[str, TargetSettings] = key(
@@ -230,7 +232,9 @@ class Config:
         "Places that runs can be sent to, by name.", local={"service": "local"},
     )  # fmt: skip
     boxes: Mapping[str, BoxSettings] = key(
-        Named(Record(BoxSettings, is_open=True), label="box"), {}, "Machines, each usable as a target by its name."
+        Named(Record(BoxSettings, is_open=True), label="box", needed="write `address: HOST`"),
+        {},
+        "Machines, each usable as a target by its name.",
     )
     setups: Mapping[str, SetupSettings] = key(
         Named(Record(SetupSettings), label="setup"), {}, "What runs need on their node before they begin, by name."
