@@ -49,7 +49,7 @@ def test_patterns_leave_files_out(cli: Cli, project: Path) -> None:
 
 def test_a_run_begins_in_its_working_directory(cli: Cli, project: Path) -> None:
     lines = cli("run", "--working-dir", "tools", "go.sh", "with", "arguments").stdout.splitlines()
-    assert any(line.endswith("/work/tools") for line in lines)
+    assert any(Path(line).parts[-2:] == ("work", "tools") for line in lines)
     assert lines[-2:] == ["helper.py", "with arguments"] and "deep" in lines
     assert "hello from" in cli("run", "--working-dir", "tools", "src/train.py").stdout
 

@@ -54,7 +54,8 @@ def everything_below(root: Path) -> list[str]:
 
 def is_of_the_run(path: str) -> bool:
     """What a run makes itself has the modes of its submitter's umask, in a directory closed to all others."""
-    return "/work/output/" in path or path.endswith("/work/beside")
+    folder, _, name = path.rpartition("work" + os.sep)
+    return bool(folder) and (name == "beside" or name.startswith("output" + os.sep))
 
 
 @pytest.fixture
