@@ -147,11 +147,11 @@ class TestRestart:
         view = user.json("show", name)
         assert view["state"] == "completed" and view["attempts"] == 2
         events = [event["event"] for event in user.json("events", name)]
-        assert events[events.index("ended") :][:6] == [
-            "ended", "capture_after", "node_lost", "requeued", "started", "restarted",
+        assert events[events.index("restart_requested") :][:6] == [
+            "restart_requested", "ended", "capture_after", "requeued", "started", "restarted",
         ]  # fmt: skip
-        lost = next(event for event in user.json("events", name) if event["event"] == "node_lost")
-        assert lost["data"]["reason"] == "preempted"
+        back = next(event for event in user.json("events", name) if event["event"] == "requeued")
+        assert back["data"]["reason"] == "preempted"
         user("extract", name, str(learn / "got"))
         assert (learn / "got/after/output/seen.txt").read_text() == "1 False\n2 True\n"
 

@@ -36,7 +36,7 @@ def runs(user: Cli) -> list[str]:
     (user.cwd / "grid.txt").write_text("train.py 0.1 0.5\ntrain.py 0.2 0.25\ntrain.py 0.3 0.75\ntrain.py 0.4\n")
     told = user.json("run", "-d", "--experiment", "grid", "--name", "first", "--multi", "grid.txt")
     user("run", "--wait", "--workspace", "other", "--tag", "kind=bad", "sh", "-c", "exit 7", check=False)
-    user("run", "--wait", "--runs", "3", "true")
+    user("run", "--wait", "--experiment", "family", "--runs", "3", "true")
     for name in told["runs"]:
         user("attach", name)
     return ["run1", "run2", "run3", "run4", "run5", "run6"]
@@ -113,6 +113,22 @@ class TestChoosing:
         assert done.returncode == 2 and lines[2].index("^") == lines[1].index("metric.loss")
         assert "did you mean metrics.loss?" in lines[3]
 
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--filter", "metrics.los < 1"], "no run here has a metric 'los'; did you mean 'loss'?"),
+            (["--filter", "state = failed and hparams.xyz = 1"], "no run here has a parameter 'xyz'; `turnout list"),
+            (["--tag", "kin=bad"], "no run here has a tag 'kin'; did you mean 'kind'?"),
+        ],
+    )
+    def test_a_name_that_no_run_has_is_told_when_nothing_matches(
+        self, user: Cli, runs: list[str], words: list[str], said: str
+    ) -> None:
+        done = user("list", "runs", *words)
+        assert done.stdout == "" and done.stderr.startswith("no runs match\n") and said in done.stderr
+        assert "has a" not in user("list", "runs", "--filter", "metrics.loss < 0").stderr
+        assert user.json("list", "runs", *words) == []
+
     def test_sorting_keeps_what_lacks_the_column_and_comes_both_ways(self, user: Cli, runs: list[str]) -> None:
         by_loss = ["run1-run4", "--sort", "metrics.loss"]
         assert named(user, *by_loss) == ["run2", "run1", "run3", "run4"]
@@ -170,6 +186,15 @@ class TestShape:
         lines = user("list", "runs", "grid", cwd=tmp_path).stdout.splitlines()
         assert lines == ["name\tmetrics.loss", "run2\t0.2", "run1\t0.5"]
 
+    def test_the_same_table_through_a_pipe(self, user: Cli, runs: list[str]) -> None:
+        columns = "name,params.lr,metrics.loss,created"
+        lines = user("list", "runs", "run1-run2", "--table", "--sort", "name", "--columns", columns).stdout.splitlines()
+        assert lines[0].split() == ["name", "params.lr", "metrics.loss", "created"]
+        assert [line.split()[:3] for line in lines[1:]] == [["run1", "0.1", "0.5"], ["run2", "0.2", "0.25"]]
+        assert all(line.endswith(" ago") and "\t" not in line and "\x1b" not in line for line in lines[1:])
+        wrong = user("list", "runs", "--table", "--csv", check=False)
+        assert wrong.returncode == 2 and "--table and --csv" in wrong.stderr
+
     def test_a_terminal_of_80_columns(self, user: Cli, runs: list[str]) -> None:
         """Numbers to the right, long texts cut, no line longer than the terminal; colours where wanted."""
         script = f"stty cols 80; exec {sys.executable} -m turnout.cli list runs run1-run5 --columns "
@@ -199,6 +224,8 @@ class TestOtherLists:
     def test_experiments_and_workspaces(self, user: Cli, runs: list[str]) -> None:
         grid = next(row for row in user.json("list", "experiments") if row["name"] == "grid")
         assert (grid["workspace"], grid["jobs"], grid["runs"], grid["live"]) == ("default", 1, 4, 0)
+        family = next(row for row in user.json("list", "experiments") if row["name"] == "family")
+        assert (family["jobs"], family["runs"]) == (1, user.json("show", "job3")["runs"]) == (1, 3)
         other = next(row for row in user.json("list", "workspaces") if row["name"] == "other")
         assert (other["experiments"], other["jobs"]) == (1, 1)
         assert user("list", "experiments", "--names", "gr*").stdout.split() == ["grid"]

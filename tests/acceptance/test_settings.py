@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Cli, user_environment
+from tests.harness import Cli, user_environment, wait_until
 
 USAGE, NOT_FOUND, CONFLICT = 2, 3, 4
 
@@ -230,11 +230,36 @@ class TestTargetsOfAProject:
         assert "bench" in cli.json("hub", "status")["targets"]
         assert (cli.home / "targets.json").stat().st_mode & 0o777 == 0o600
 
-    def test_a_change_is_taken_up(self, cli: Cli) -> None:
+    #: Ends when both runs are there at once.
+    BOTH = 'touch "$0/$TURNOUT_RUN_NAME"; while [ "$(ls "$0" | wc -l)" -lt 2 ]; do sleep 0.02; done'
+
+    def test_a_change_is_taken_up(self, cli: Cli, tmp_path: Path) -> None:
+        """By the next run, though an agent is there from before."""
+        there, said = tmp_path / "there", tmp_path / "said"
+        there.mkdir()
         for most in (1, 2):
-            write(cli.cwd / "turnout.yaml", f"compute-targets: {{mine: {{max-runs: {most}}}}}\n")
+            write(
+                cli.cwd / "turnout.yaml",
+                f"compute-targets: {{mine: {{max-runs: {most}, prolog: ['echo {most} >> {said}']}}}}\n",
+            )
             cli("run", "--wait", "--target", "mine", "true")
+        cli("run", "--wait", "--target", "mine", "--runs", "2", "sh", "-c", self.BOTH, str(there))
+        assert said.read_text() == "1\n2\n"
         assert json.loads((cli.home / "targets.json").read_text())["mine"]["max_runs"] == 2
+
+    def test_a_change_of_your_own_file_too(self, cli: Cli, tmp_path: Path) -> None:
+        """What is going ends where it is; a file that is wrong changes nothing."""
+        there, out = tmp_path / "there", tmp_path / "out"
+        there.mkdir()
+        write(cli.home / "config.yaml", "compute-targets: {mine: {max-runs: 1}}\n")
+        going = cli.json("run", "-d", "--target", "mine", "sh", "-c", f"until [ -e {out} ]; do sleep 0.02; done")
+        wait_until(lambda: cli.json("show", going["runs"][0])["state"] == "running")
+        write(cli.home / "config.yaml", "compute-targets: {mine: {max-runs: 2}, more: {max-runs: 1}}\n")
+        cli("run", "--wait", "--target", "mine", "--runs", "2", "sh", "-c", self.BOTH, str(there))
+        assert cli("run", "--wait", "--target", "more", "echo", "hi").stdout == "hi\n"
+        write(cli.home / "config.yaml", "compute-targets: [\n")
+        out.touch()
+        wait_until(lambda: cli.json("show", going["runs"][0])["state"] == "completed")
 
     def test_those_of_all_projects_are_not_changed(self, cli: Cli) -> None:
         write(cli.cwd / "turnout.yaml", "compute-targets: {local: {max-runs: 1}}\n")
@@ -292,6 +317,16 @@ class TestSecretsOfRuns:
     def test_from_the_environment(self, cli: Cli) -> None:
         env = {"TURNOUT_SECRET_WANDB": "hunter2 and more", "TURNOUT_SECRET_OTHER": "x"}
         assert cli("run", "--wait", "--env", "KEY=secret:WANDB", *self.SHOW, env=env).stdout == "same\n"
+
+    def test_what_a_run_prints_of_it_is_covered(self, cli: Cli) -> None:
+        cli("secret", "set", "WANDB", "--from-stdin", input="hunter2 and more")
+        env = {"TURNOUT_SECRET_OTHER": "tell nobody"}
+        shell = 'printf hunter2; sleep 0.5; echo " and more"; echo "$OTHER!"; env | grep -c "hunter2 and more"'
+        done = cli(
+            "run", "--wait", "--env", "KEY=secret:WANDB", "--env", "OTHER=secret:OTHER", "sh", "-c", shell, env=env
+        )
+        assert done.stdout == "****************\n***********!\n1\n"
+        assert cli("logs", "$lastrun").stdout == done.stdout
 
     def test_one_that_is_nowhere_is_told_before_anything_is_done(self, cli: Cli) -> None:
         done = cli("run", "--env", "KEY=secret:WANDB", "true", check=False)

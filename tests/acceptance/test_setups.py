@@ -105,18 +105,16 @@ def test_a_package_that_does_not_exist_fails_the_run_with_what_pip_said(
 def test_what_was_half_made_when_the_agent_was_killed_is_not_believed(
     cli: Cli, shop: Shop, project: Callable[[str], None], tmp_path: Path
 ) -> None:
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    project(f"  lab:\n    activate: '[ -e {tmp_path}/open ] || cat {gate} >/dev/null'\n    pip-packages: [gadget]\n")
+    """What the dead agent had started ends with it, however long it would have taken."""
+    project(f"  lab:\n    activate: '[ -e {tmp_path}/open ] || sleep 1000'\n    pip-packages: [gadget]\n")
     cli("run", "--setup", "lab", "-d", "use.py", env=shop)
     shelf = cli.home / "cache" / "setups"
-    wait_until(lambda: _runs(cli.home, b"cat"), 30, "it is being made")
+    wait_until(lambda: _runs(cli.home, b"sleep"), 30, "it is being made")
     (tmp_path / "open").touch()
     (agent,) = cli.json("hub", "status")["agents"]
     os.kill(agent["pid"], signal.SIGKILL)
     assert not list(shelf.glob("*/made"))
-    with open(gate, "w"):
-        pass  # what the dead agent had started goes on, and is waited for
+    wait_until(lambda: not _runs(cli.home, b"sleep"), 10)
     wait_until(lambda: cli.json("show", "run1")["state"] == "completed", 120)
     assert list(shelf.glob("*/made"))
 
@@ -170,3 +168,15 @@ def test_conda_packages_without_conda_are_a_clear_failure(cli: Cli, project: Cal
     bare = {"PATH": "/usr/bin:/bin"}
     cli("run", "--setup", "lab", "--wait", "echo", "hello", env=bare, check=False)
     assert "there is no conda, mamba or micromamba" in cli.json("show", "run1")["message"]
+
+
+def test_an_index_that_needs_a_secret(cli: Cli, shop: Shop, project: Callable[[str], None]) -> None:
+    """pip gets it; what pip says of it when it fails is covered."""
+    project("  lab:\n    pip-packages: [gadget]\n  bad:\n    pip-packages: [nosuch]\n")
+    env = {**shop, "TURNOUT_SECRET_SHOP": shop["PIP_FIND_LINKS"], "PIP_FIND_LINKS": ""}
+    links = ("--env", "PIP_FIND_LINKS=secret:SHOP")
+    assert "two" in cli("run", "--setup", "lab", *links, "use.py", env=env, timeout=120).stdout
+    done = cli("run", "--wait", "--setup", "bad", *links, "use.py", env=env, timeout=120, check=False)
+    why = cli("why", "run2").stdout
+    assert done.returncode != 0 and "nosuch" in why
+    assert "Looking in links: ****" in why and shop["PIP_FIND_LINKS"] not in why

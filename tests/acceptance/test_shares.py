@@ -62,6 +62,15 @@ def test_a_deleted_share_is_gone_and_its_name_is_free(cli: Cli, corpus: Path) ->
     assert told["files"] == 1
 
 
+def test_a_download_into_the_empty_directory_one_is_in(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    cli("upload", str(corpus), "--share", "pets")
+    here = tmp_path / "here"
+    here.mkdir()
+    before = here.stat().st_ino
+    cli("download", "--share", "pets", "labels.txt", ".", cwd=here)
+    assert [path.name for path in here.iterdir()] == ["labels.txt"] and here.stat().st_ino == before
+
+
 def test_what_cannot_be_done_is_told_and_changes_nothing(cli: Cli, corpus: Path, tmp_path: Path) -> None:
     cli("upload", str(corpus), "--share", "pets")
     before = cli.json("list", "shares")
@@ -76,7 +85,7 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(cli: Cli, corpus: Path,
     assert "does not fit" in refused(2, "upload", str(corpus), "--share", "pets", "--path", "labels.txt")
     assert "no share 'nowhere'" in refused(3, "download", "--share", "nowhere", str(tmp_path / "x"))
     assert "nothing in share 'pets' matches" in refused(3, "download", "--share", "pets", "no*", str(tmp_path / "x"))
-    assert "not an empty directory" in refused(4, "download", "--share", "pets", str(corpus))
+    assert "is not empty" in refused(4, "download", "--share", "pets", str(corpus))
     (tmp_path / "key").mkdir()
     (tmp_path / "key" / "id_rsa").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n")
     assert "--allow-secret" in refused(2, "upload", str(tmp_path / "key"), "--share", "pets")

@@ -261,6 +261,23 @@ class TestOutput:
         for listener in listeners:
             assert b"cancelled" in listener.communicate(timeout=30)[1]
 
+    def test_attaching_late_begins_with_what_is_recent(self, user: Cli, project: Path) -> None:
+        """And goes on with what comes."""
+        (project / "go").unlink(missing_ok=True)
+        count = "seq 1 5000; while [ ! -e $0/go ]; do sleep 0.05; done; echo end"
+        name = user.json("run", "-d", "sh", "-c", count, str(project))["runs"][0]
+        wait_until(lambda: "5000\n" in user("logs", name).stdout)
+        attached, short = user.start("attach", name), user.start("attach", "--tail", "2", name)
+        assert attached.stdout is not None and short.stdout is not None
+        assert [attached.stdout.readline() for _ in range(100)] == [b"%d\n" % n for n in range(4901, 5001)]
+        assert [short.stdout.readline() for _ in range(2)] == [b"4999\n", b"5000\n"]
+        (project / "go").touch()
+        out, said = attached.communicate(timeout=30)
+        assert out == b"end\n" and f"`turnout logs {name}` has all of it".encode() in said
+        assert short.communicate(timeout=30)[0] == b"end\n"
+        assert user("logs", "--tail", "2", name).stdout == "5000\nend\n"
+        assert user("logs", "--tail", "9999", name).stdout == user("logs", name).stdout
+
     def test_as_json(self, user: Cli, history: dict[str, str]) -> None:
         assert user.json("logs", history["failed"]) == {"run": history["failed"], "bytes": 5, "text": "oops\n"}
 
@@ -335,6 +352,20 @@ class TestExtract:
             assert (where / "before/sub/run.sh").stat().st_mode & 0o100
             assert ((where / "after/output/x").read_text(), (where / "output.txt").read_text()) == ("hi\n", "printed\n")
             assert sorted(path.name for path in where.iterdir()) == ["after", "before", "output.txt"]
+
+    def test_several_runs_each_in_a_directory_of_its_own(self, user: Cli, project: Path, tmp_path: Path) -> None:
+        (project / "lines.txt").write_text("echo one\necho two\necho three\n")
+        runs = user.json("run", "-d", "--multi", "lines.txt")["runs"]
+        for name in runs:
+            user("attach", name)
+        words = [f"{runs[0]}-{runs[1]}", runs[2]]
+        told = user.json("extract", *words, str(tmp_path / "got"))
+        assert told == [
+            {"run": name, "directory": str(tmp_path / "got" / name), "before": 1, "after": 0} for name in runs
+        ]
+        assert [(tmp_path / "got" / name / "output.txt").read_text() for name in runs] == ["one\n", "two\n", "three\n"]
+        done = user("extract", *runs, "run9999", str(tmp_path / "none"), check=False)
+        assert done.returncode == 3 and "run9999" in done.stderr and not (tmp_path / "none").exists()
 
 
 class TestTheHub:

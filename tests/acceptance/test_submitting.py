@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.harness import Cli, wait_until
+from turnout.model.spec import JobSpec
 
 pytestmark = pytest.mark.xdist_group("submitting")
 
@@ -171,7 +173,7 @@ class TestDryRun:
             "two",
         ).stdout
         assert tree(cli.home.parent) == before
-        for part in ("3 runs", "to local", "run.sh one two", "1 files", "300", "a=b", "X"):
+        for part in ("3 runs", "to local", "run.sh one two", "1 file,", "5 min", "a=b", "X"):
             assert part in told
         assert "secret" not in told
 
@@ -195,6 +197,18 @@ class TestDryRun:
         write(project / "train.py", "")
         plan = user.json("run", "--dry-run", "train.py", "--lr", "1", env={"VIRTUAL_ENV": "/opt/my env"})
         assert "export VIRTUAL_ENV='/opt/my env'" in plan["script"] and "-u train.py $RUN_ARGS$" in plan["script"]
+        told = user("run", "--dry-run", "train.py", "--name", "a b").stdout
+        assert "python" in told and "-u train.py --name 'a b'\n" in told
+
+    def test_what_it_reads_and_needs_in_words_and_as_a_whole(self, user: Cli, project: Path) -> None:
+        words = ["--data", "pets/train", "--memory", "4G", "--nodes", "2", "--runs", "5", "--held", "echo", "hi"]
+        told = user("run", "--dry-run", *words).stdout
+        for part in ("share pets/train, a read-only view", "4G", "2, 5 runs dealt out", "turnout release"):
+            assert part in told
+        spec = user.json("run", "--dry-run", "--env", "TOKEN=hidden", *words)["spec"]
+        assert (spec["total"], spec["held"], spec["resources"]["memory"]) == (5, True, 4 << 30)
+        assert spec["env"] == ["TOKEN"] and "PATH" in spec["inherited_env"] and "hidden" not in str(spec)
+        assert set(spec) == {field.name for field in dataclasses.fields(JobSpec)}
 
 
 class TestOptions:

@@ -40,6 +40,17 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
         wait_until(lambda: not is_alive(pid), 10.0, f"process {pid} is gone")
 
 
+def fill(path: Path, *, leave: int = 0) -> None:
+    """Until not one more byte goes on that disk, but for `leave`."""
+    with open(path, "ab", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0" * (1 << 20))
+    with open(path, "ab", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0")
+    os.truncate(path, max(0, path.stat().st_size - leave))
+
+
 @dataclass(frozen=True)
 class Scene:
     cli: Cli

@@ -28,3 +28,20 @@ def test_a_gpu_is_not_given_twice(scene: Scene) -> None:
     for run in (first, second, third):
         assert scene.wait_for(run)["state"] == "completed"
     assert scene.output(third) in (b"0\n", b"1\n")
+
+
+def test_a_secret_stays_covered(scene: Scene) -> None:
+    """The agent that comes after cannot look it up any more: it is gone from the file."""
+    scene.cli("secret", "set", "KEY", "--from-stdin", input="hunter2 and more")
+    teller = scene.script(
+        "teller.sh", 'echo "one $KEY"; while [ ! -e "$1/go" ]; do sleep 0.05; done; echo "two $KEY"; printf "$KEY"\n'
+    )
+    run = scene.submit("--env", "KEY=secret:KEY", "bash", teller, str(scene.side))
+    wait_until(lambda: scene.output(run) == b"one ****************\n")
+    before = scene.agent()
+    scene.cli("secret", "remove", "KEY")
+    kill(before)
+    wait_until(lambda: scene.agents() and scene.agent() != before)
+    scene.allow("go")
+    assert scene.wait_for(run)["state"] == "completed"
+    assert scene.output(run) == b"one ****************\ntwo ****************\n****************"

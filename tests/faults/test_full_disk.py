@@ -2,47 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import Scene
-from tests.harness import end_processes_of, wait_until
-
-_SIZE = 24 << 20
-
-
-@pytest.fixture
-def small_disk(turnout_home: Path) -> Iterator[Path]:
-    """TURNOUT_HOME is a file system of its own, of 24 MB."""
-    turnout_home.mkdir(mode=0o700)
-    options = f"size={_SIZE},mode=0700,uid={os.getuid()}"
-    mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(turnout_home)]
-    done = subprocess.run(mount, capture_output=True, text=True)
-    if done.returncode != 0:
-        if os.environ.get("CI"):
-            pytest.fail(f"a small file system cannot be mounted: {done.stderr}")
-        pytest.skip("mounting a small file system needs root")
-    try:
-        yield turnout_home
-    finally:
-        end_processes_of(turnout_home)
-        subprocess.run(["umount", "-l", str(turnout_home)], check=True)
-
-
-def _fill(path: Path) -> None:
-    """Until not one more byte goes on that disk."""
-    with open(path, "ab", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(b"\0" * (1 << 20))
-    with open(path, "ab", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(b"\0")
-
+from tests.faults.scene import Scene, fill
+from tests.harness import wait_until
 
 @pytest.mark.timeout(90)
 def test_a_full_disk_is_named_and_all_goes_on_once_there_is_room(small_disk: Path, scene: Scene) -> None:
@@ -54,7 +19,7 @@ def test_a_full_disk_is_named_and_all_goes_on_once_there_is_room(small_disk: Pat
     wait_until(lambda: (scene.side / "up").exists() and scene.output(running) == b"begun\n")
     before = {run["name"] for run in scene.client.runs(limit=1000)}
     filler = small_disk / "filler"
-    _fill(filler)
+    fill(filler)
 
     refused = scene.cli("run", "-d", "--no-snapshot", "--env", f"LARGE={'x' * 100_000}", "true", check=False)
     assert refused.returncode != 0
@@ -83,7 +48,7 @@ def test_what_ends_on_a_full_disk_is_told_later(small_disk: Path, scene: Scene) 
     wait_until(lambda: (scene.side / "up").exists())
     scene.wait_for(run, "running")
     filler = small_disk / "filler"
-    _fill(filler)
+    fill(filler)
     scene.allow("go")
     wait_until(lambda: (scene.side / "ran").exists())
     agent = scene.agent()

@@ -109,3 +109,17 @@ def test_a_hub_that_slept_blames_nobody(scene: Scene) -> None:
     view = scene.wait_for(run)
     assert (view["state"], view["attempts"]) == ("completed", 1)
     assert "node_lost" not in scene.events(run)
+
+
+def test_a_restart_that_was_acknowledged_comes_to_pass(scene: Scene) -> None:
+    """The node hears nothing before the hub is dead; the next hub asks it."""
+    run = scene.submit("sh", "-c", 'echo "$TURNOUT_ATTEMPT"; [ "$TURNOUT_ATTEMPT" = 2 ] || sleep 100')
+    wait_until(lambda: scene.output(run) == b"1\n")
+    agent = scene.agent()
+    kill(agent, signal.SIGSTOP)
+    (asked,) = scene.cli.json("restart", run)
+    assert asked["attempt"] == 1
+    kill(scene.hub())
+    kill(agent, signal.SIGCONT)
+    assert scene.wait_for(run)["state"] == "completed"
+    assert scene.show(run)["attempts"] == 2 and scene.output(run) == b"2\n"

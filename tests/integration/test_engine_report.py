@@ -22,7 +22,7 @@ from tests.integration.storing import (
 )
 from tests.integration.storing import lab as lab
 from turnout.model.spec import Retry
-from turnout.store import reads
+from turnout.store import tallies
 from turnout.wire.messages import Fact
 
 
@@ -263,7 +263,7 @@ def test_children_that_end_in_one_report_end_their_parent(lab: Lab) -> None:
     grants = agent.take()
     agent.tell(*(part for grant in grants for part in (running(grant), ended(grant), captured(grant))))
     assert lab.states("run1", "run1.4") == ["completed", "completed"]
-    assert lab.read(lambda connection: reads.job_counts(connection, [1])) == {1: {"completed": 4}}
+    assert lab.read(lambda connection: tallies.job_counts(connection, [1])) == {1: {"completed": 4}}
 
 
 def test_a_child_that_is_tried_again_keeps_its_name(lab: Lab) -> None:

@@ -16,7 +16,7 @@ from turnout.engine.submit import Submission, submit
 from turnout.engine.take import job_orders
 from turnout.errors import InvalidInput
 from turnout.model.spec import JobSpec, RunSpec
-from turnout.store import reads
+from turnout.store import reads, tallies
 from turnout.store.search import find_runs
 from turnout.store.store import Store
 
@@ -70,7 +70,7 @@ def test_ten_thousand_runs_are_one_job(lab: Lab) -> None:
     names = lab.submit(*((f"./run{index}", "--index", str(index)) for index in range(10_000)))
     assert names == [f"run{number}" for number in range(1, 10_001)]
     assert lab.show("run10000")["command"] == ["./run9999", "--index", "9999"]
-    assert lab.read(lambda connection: reads.job_counts(connection, [1])) == {1: {"queued": 10_000}}
+    assert lab.read(lambda connection: tallies.job_counts(connection, [1])) == {1: {"queued": 10_000}}
     newest = lab.read(lambda connection: find_runs(connection, None, None, limit=3, offset=0))
     assert newest == [lab.id("run10000"), lab.id("run9999"), lab.id("run9998")]
 
@@ -121,7 +121,7 @@ def test_what_is_shown_has_names_of_variables_but_no_values(lab: Lab) -> None:
 def test_a_run_that_is_to_be_repeated_is_one_parent(lab: Lab) -> None:
     assert lab.submit(repeat=5) == ["run1"]
     assert (lab.show("run1")["remaining"], lab.show("run1")["children"]) == (5, [])
-    assert lab.read(lambda connection: reads.job_counts(connection, [1])) == {1: {"queued": 5}}
+    assert lab.read(lambda connection: tallies.job_counts(connection, [1])) == {1: {"queued": 5}}
 
 
 def test_long_texts_are_no_problem(lab: Lab) -> None:

@@ -23,7 +23,7 @@ FAULTS = {
 }  # fmt: skip
 ANSWERS = {
     "submission repeated", "submission known", "cancel repeated", "cancel: cancelled", "cancel: requested",
-    "cancel: over", "stop before start", "stop while running", "grant returned", "segment dropped", "piece repeated",
+    "cancel: over", "restart requested", "restart unanswered", "stop before start", "stop while running", "grant returned", "segment dropped", "piece repeated",
     "fact refused: duplicate", "fact refused: not current", "refused: unknown token",
     "fenced: captured", "agent surrendered", "agent started again", "agent left: nothing to do",
     "agent left: the hub does not answer", "agent given up: no sign of life, with runs", "adopt: running",

@@ -199,6 +199,20 @@ def test_a_failure_of_ours_says_what_failed_and_does_not_blame_the_output() -> N
 
 def test_a_message_of_the_node_is_shown() -> None:
     assert "no such file: trian.py" in why(run("failed", reason="exit_code", message="no such file: trian.py"))
+    stuck = "exit code 3; could not be ended: process 7"
+    assert stuck in why(run("failed", reason="exit_code", exit_code=3, message=stuck))
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"reason": "exit_code", "exit_code": 3, "message": "exit code 3"}, "its command ended with exit code 3"),
+        ({"reason": "signal", "signal": 15, "message": "killed by SIGTERM"}, "its command was killed by signal 15"),
+        ({"reason": "timeout", "message": "time limit reached"}, "it ran longer than its time limit and was ended"),
+    ],
+)
+def test_what_was_said_is_not_said_twice(more: dict[str, Any], text: str) -> None:
+    assert why(run("failed", **more)) == f"It failed: {text}.\n`turnout logs run7` shows what it printed."
 
 
 def test_a_failed_parent_tells_of_its_children() -> None:

@@ -360,7 +360,7 @@ def test_a_parent_ends_with_its_last_child() -> None:
     assert (one.record.open_children, one.events, one.record.is_terminal) == (1, (), False)
     last = machine.child_ended(one.record, child(RunState.COMPLETED, exit_code=0), NOW)
     assert (last.record.state, last.record.exit_code, last.record.ended) == (RunState.COMPLETED, 0, NOW)
-    assert last.events[0][0] is E.ENDED and last.events[0][1]["children"] == 2
+    assert last.events[0][0] is E.ENDED and last.events[0][1]["planned"] == 2
 
 
 def test_a_parent_with_children_to_make_does_not_end() -> None:

@@ -64,10 +64,10 @@ class Model:
     def _captured(self, cause: str, code: int | None) -> None:
         if cause == "exit" and code == 0:
             self.state = "completed"
-        elif cause in ("cancelled", "stopped") or (cause == "infra" and self.cancelled):
+        elif cause in ("cancelled", "stopped") or (cause in ("infra", "preempted") and self.cancelled):
             self.state = "stopped" if cause == "stopped" else "cancelled"
         else:
-            self._over("failed", charge="losses" if cause == "infra" else "failures")
+            self._over("failed", charge="losses" if cause in ("infra", "preempted") else "failures")
 
     def _over(self, state: str, *, charge: str) -> None:
         """Ended so, unless nobody wants it ended and it may be tried again."""
@@ -80,7 +80,7 @@ class Model:
 
 ENDS = st.sampled_from(
     [("exit", 0), ("exit", 3), ("signal", None), ("timeout", None), ("oom", None), ("spawn_failed", None),
-     ("infra", None), ("cancelled", None), ("stopped", None)]
+     ("infra", None), ("cancelled", None), ("stopped", None), ("preempted", None)]
 )  # fmt: skip
 FACTS: dict[str, NodeFact] = {
     "staged": Staged({}), "running": Running({}), "captured": Captured({}), "returned": Returned(), "lost": Lost(),
@@ -150,13 +150,24 @@ class Life(RuleBasedStateMachine):
         if self.model.state == "queued":
             self.model.state = "cancelled"
 
+    @rule()
+    def preempt(self) -> None:
+        """Its attempt is to end for another: that alone changes nothing, whatever becomes of the attempt."""
+        answer = machine.request_preempt(self.record, "me")
+        if self.record.on_node and self.record.cancel is None:
+            assert isinstance(answer, Step)
+            self.apply(answer)
+        else:
+            assert answer is machine.DUPLICATE
+
     @invariant()
     def is_what_the_model_says(self) -> None:
         if hasattr(self, "model"):
             record, model = self.record, self.model
             assert (record.state, record.attempt) == (model.state, model.attempt)
             assert (record.failures_left, record.losses_left) == (model.failures, model.losses)
-            assert (record.cancel is not None) == model.cancelled
+            assert record.is_cancelled == model.cancelled
+            assert record.cancel is not Cause.PREEMPTED or record.on_node or record.is_terminal
             assert (record.node is None and record.agent is None) or record.on_node or record.is_terminal
             assert (record.ended is not None) == record.is_terminal
             assert (record.reason is not None) or record.state is not RunState.FAILED, "a failure has a reason"

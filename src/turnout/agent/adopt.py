@@ -12,6 +12,7 @@ from turnout.agent.attempt import Attempt, Phase
 from turnout.agent.ender import Ender
 from turnout.agent.holding import Holding
 from turnout.agent.log import say, say_error
+from turnout.agent.mask import Mask
 from turnout.agent.rundir import Known, RunDir, RunDirs
 from turnout.agent.watch import Watch
 from turnout.wire.messages import Grant
@@ -49,6 +50,7 @@ def _adopt(directory: RunDir, holding: Holding, watch: Watch, ender: Ender) -> N
         say(f"{directory.path} is none of ours and was left alone")
         return
     attempt = Attempt(known.grant, known.after, directory)
+    attempt.streams.output.mask = Mask(known.secrets)
     attempt.confirmed = attempt.began = True
     holding.add(attempt)
     holding.claim_gpus(attempt, known.gpus)
@@ -84,4 +86,4 @@ def _guess(directory: RunDir) -> Optional[Known]:
     if name is None:
         return None
     run, attempt = int(name[1]), int(name[2])
-    return Known(Grant(run, attempt, name="", job=0, argv=[], params={}, slots=1.0, memory=0, gpus=0), [], [])
+    return Known(Grant(run, attempt, name="", job=0, argv=[], params={}, slots=1.0, memory=0, gpus=0), [], [], [])

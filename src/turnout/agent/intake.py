@@ -14,6 +14,7 @@ from turnout.agent.holding import Holding
 from turnout.agent.inputs import NoInput
 from turnout.agent.leavings import Leavings
 from turnout.agent.log import say
+from turnout.agent.mask import Mask
 from turnout.agent.record import STOP_CAUSES
 from turnout.agent.rundir import RunDirs
 from turnout.agent.secrets import NoSecret, reveal
@@ -91,8 +92,10 @@ class Intake:
         self._dirs.make(attempt.directory)
         is_wanted = lambda: attempt.phase is Phase.STAGING  # noqa: E731
         filled = fill(attempt.directory, attempt.grant, job, self._cache, self._views, is_wanted)
-        filled.env.update(reveal(job.env))
-        attempt.directory.remember(attempt.grant, job.after)
+        secrets = reveal(job.env)
+        filled.env.update(secrets)
+        attempt.streams.output.mask = Mask(secrets.values())
+        attempt.directory.remember(attempt.grant, job.after, list(secrets.values()))
         filled.told["seconds"] = round(time.monotonic() - began, 4)
         return filled
 

@@ -8,6 +8,7 @@ import stat
 from contextlib import suppress
 from typing import NamedTuple, Optional, Tuple
 
+from turnout.agent.mask import Mask
 from turnout.wire.stream import Outgoing
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -25,11 +26,12 @@ class Output:
     """The file is kept open once it holds something; whatever is done to its name then, our descriptor stays.
 
     What the hub has is final. `shift` is where in the stream the file begins: not at 0 after the file became shorter
-    than that. It is noted beside the file, for an agent that comes after this one.
+    than that. It is noted beside the file, for an agent that comes after this one. What `mask` covers never leaves.
     """
 
     def __init__(self, path: str) -> None:
         self.sender = Outgoing()
+        self.mask = Mask()
         self.problem = ""
         self._path = path
         self._fd: Optional[int] = None
@@ -59,12 +61,12 @@ class Output:
 
     def next(self, most: int) -> Tuple[int, bytes]:
         """Where the next piece begins, and the piece: empty when there is nothing new."""
-        size = self.size()
+        settled = self._settled()
         self.sender.mark_sent(self._shift, 0)  # what lies before is nowhere but at the hub
-        offset, count = self.sender.piece(size, most)
+        offset, count = self.sender.piece(settled, most)
         if count <= 0 or self._fd is None:
             return offset, b""
-        content = os.pread(self._fd, count, offset - self._shift)
+        content = self._read(self._fd, offset - self._shift, count)
         if not content and self._sealed is not None:  # cut behind our back: no more than this will come
             self._sealed = offset
         self.sender.mark_sent(offset, len(content))
@@ -83,7 +85,7 @@ class Output:
         self.sender.ack(have)
 
     def is_all_offered(self) -> bool:
-        return self.sender.sent >= self.size()
+        return self.sender.sent >= self._settled()
 
     def seal(self) -> Seal:
         """Reads all of it, once nothing of the run is alive. It will not be longer than this."""
@@ -91,7 +93,7 @@ class Output:
         digest = hashlib.sha256()
         position = 0
         while self._fd is not None and position < size - self._shift:
-            block = os.pread(self._fd, min(_BLOCK, size - self._shift - position), position)
+            block = self._read(self._fd, position, min(_BLOCK, size - self._shift - position))
             if not block:
                 break
             digest.update(block)
@@ -115,6 +117,21 @@ class Output:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+    def _settled(self) -> int:
+        """The size without an end that may turn out to be the beginning of a secret."""
+        size = self.size()
+        if self._sealed is not None or self._fd is None or not self.mask:
+            return size
+        length = size - self._shift
+        end = os.pread(self._fd, self.mask.reach, max(0, length - self.mask.reach))
+        return size - self.mask.unsure(end[:length])
+
+    def _read(self, fd: int, position: int, count: int) -> bytes:
+        """What may leave of so much of the file."""
+        before = min(position, self.mask.reach)
+        content = os.pread(fd, before + count + self.mask.reach, position - before)
+        return self.mask.cover(content)[before : before + count]
 
     def _begin_at(self, shift: int) -> None:
         self._shift = shift

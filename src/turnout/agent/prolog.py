@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from typing import Deque, List, Sequence
 
+from turnout.agent.leash import Leash
 from turnout.agent.log import say
 
 _PROLOG_SECONDS, _EPILOG_SECONDS = 3600.0, 600.0
@@ -22,11 +23,13 @@ class PrologFailed(Exception):
 
 def run_prolog(root: str, lines: Sequence[str], node: str) -> None:
     """Executes the lines, one after the other, unless an earlier agent of this directory has. PrologFailed when one of
-    them fails. What they print goes to the agent's log."""
+    them fails. What they print goes to the agent's log. They are ended with this agent: the next one begins anew."""
     mark = os.path.join(root, "prolog.done")
     if not lines or os.path.exists(mark):
         return
-    code, last = _execute("prolog", lines, node, _PROLOG_SECONDS)
+    say(f"prolog: {len(lines)} lines")
+    with Leash() as leash:
+        code, last = _execute("prolog", [leash.line, *lines], node, _PROLOG_SECONDS, leash.stdin)
     if code != 0:
         raise PrologFailed("; ".join([f"its prolog failed on {node} (exit code {code})", *last]))
     os.close(os.open(mark, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -36,18 +39,20 @@ def run_epilog(lines: Sequence[str], node: str) -> None:
     """Executes the lines; a failure is only said."""
     if not lines:
         return
+    say(f"epilog: {len(lines)} lines")
     code, _ = _execute("epilog", lines, node, _EPILOG_SECONDS)
     if code != 0:
         say(f"the epilog failed: exit code {code}")
 
 
-def _execute(what: str, lines: Sequence[str], node: str, seconds: float) -> "tuple[int, List[str]]":
+def _execute(
+    what: str, lines: Sequence[str], node: str, seconds: float, stdin: int = subprocess.DEVNULL
+) -> "tuple[int, List[str]]":
     """The exit code of the first line that failed, or 0, and the last lines printed."""
-    say(f"{what}: {len(lines)} lines")
     script = "\n".join(["set -e", *lines])
     try:
         child = subprocess.Popen(
-            [shutil.which("bash") or "/bin/sh", "-c", script, what], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [shutil.which("bash") or "/bin/sh", "-c", script, what], stdin=stdin, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, env={**os.environ, "TURNOUT_NODE": node}, start_new_session=True,
         )  # fmt: skip
     except OSError as error:

@@ -5,7 +5,7 @@ Lines of JSON, only ever added to, each by one write. The last word on a name co
 =============================  ==========  ======================================================================
 line                           written by  meaning
 =============================  ==========  ======================================================================
-grant, after                   agent       which attempt this is; its directory is ready
+grant, after, secrets          agent       which attempt this is; its directory is ready
 gpus                           agent       which ones it was given
 supervisor, boot, time, cgroup supervisor  the command may have been executed, hence never will be again in here
 child                          supervisor  the command's process

@@ -29,6 +29,7 @@ class Known(NamedTuple):
     grant: Grant
     after: List[str]
     gpus: List[str]
+    secrets: List[str]
 
 
 class RunDir:
@@ -80,9 +81,14 @@ class RunDir:
             elif os.path.isdir(path):
                 os.rmdir(path)
 
-    def remember(self, grant: Grant, after: List[str]) -> None:
-        """Who this is, for an agent that comes after this one. Told last: the mark of a directory that is ready."""
-        record.tell(self.ctl, {"grant": vars(grant), "after": after})
+    def remember(self, grant: Grant, after: List[str], secrets: List[str]) -> None:
+        """Who this is, for an agent that comes after this one. Told last: the mark of a directory that is ready.
+
+        That agent has to cover the `secrets` in the output that it sends; here only this user can read them, like
+        that output itself, and no longer than the directory is there.
+        """
+        known = {"secrets": secrets} if secrets else {}
+        record.tell(self.ctl, {"grant": vars(grant), "after": after, **known})
 
     def remember_gpus(self, gpus: List[str]) -> None:
         """Which ones it was given. The last word counts."""
@@ -101,7 +107,7 @@ class RunDir:
         told = record.read(self.ctl)
         try:
             grant = Grant(**told["grant"])
-            known = Known(grant, list(told["after"]), list(told.get("gpus", ())))
+            known = Known(grant, list(told["after"]), list(told.get("gpus", ())), list(told.get("secrets", ())))
         except (TypeError, KeyError):
             return None
         return known if self.path.endswith(f"/{grant.run}.{grant.attempt}") else None

@@ -16,6 +16,9 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from turnout.agent.cache import Abandoned
+from turnout.agent.leash import Leash
+from turnout.agent.mask import Mask
+from turnout.agent.secrets import reveal
 from turnout.agent.shelf import Shelf
 from turnout.wire.messages import JobOrder, SetupOrder
 
@@ -53,10 +56,11 @@ class Setups:
         if not setup.needs_environment:
             return Prepared(None, {})
         began = time.monotonic()
-        env = {name: value for name, value in job.env.items() if name not in _NOT_WANTED}
+        secrets = reveal(job.env)
+        env = {name: value for name, value in {**job.env, **secrets}.items() if name not in _NOT_WANTED}
 
         def make(target: str, lock: int) -> int:
-            return _make(setup, target, env, lock, is_wanted)
+            return _make(setup, target, env, lock, is_wanted, Mask(secrets.values()))
 
         got = self._shelf.get(_key(setup, env), user, make, is_wanted=is_wanted, is_whole=_is_whole)
         told = {"setup": setup.name, "found": got.found, "seconds": round(time.monotonic() - began, 3)}
@@ -97,21 +101,23 @@ def _python(setup: SetupOrder) -> str:
     return setup.python if "/" in setup.python else f"python{setup.python}"
 
 
-def _make(setup: SetupOrder, target: str, env: Dict[str, str], lock: int, is_wanted: Callable[[], bool]) -> int:
+def _make(
+    setup: SetupOrder, target: str, env: Dict[str, str], lock: int, is_wanted: Callable[[], bool], mask: Mask
+) -> int:
     beside = os.path.dirname(target)
     requirements, log = f"{beside}/requirements.txt", f"{beside}/log"
     with open(requirements, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.writelines(f"{line}\n" for line in setup.pip)
-    script = "\n".join([*_activation(setup), "set -e", *_recipe(setup, target, requirements)])
-    with open(log, "wb") as output:
+    lines = [*_activation(setup), "set -e", *_recipe(setup, target, requirements)]
+    with open(log, "wb") as output, Leash() as leash:
         shell = shutil.which("bash") or "/bin/sh"
         child = subprocess.Popen(
-            [shell, "-c", script], stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=beside, env=env,
-            start_new_session=True, pass_fds=(lock,),
+            [shell, "-c", "\n".join([leash.line, *lines])], stdin=leash.stdin, stdout=output, stderr=output, cwd=beside,
+            env=env, start_new_session=True, pass_fds=(lock,),
         )  # fmt: skip
         code = _wait(child, is_wanted)
     if code != 0 or not _is_whole(target, 0):
-        raise SetupFailed(f"setup {setup.name} could not be made (exit code {code}):\n{_last_lines(log)}")
+        raise SetupFailed(f"setup {setup.name} could not be made (exit code {code}):\n{_last_lines(log, mask)}")
     return _size(target)
 
 
@@ -171,8 +177,8 @@ def _size(target: str) -> int:
     return total
 
 
-def _last_lines(log: str) -> str:
+def _last_lines(log: str, mask: Mask) -> str:
     with open(log, "rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - _SHOWN_BYTES))
-        lines = file.read().decode("utf-8", "replace").splitlines()
-    return "\n".join(lines[-_SHOWN_LINES:])
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _SHOWN_BYTES - mask.reach))
+        said = mask.cover(file.read())[-_SHOWN_BYTES:]
+    return "\n".join(said.decode("utf-8", "replace").splitlines()[-_SHOWN_LINES:])

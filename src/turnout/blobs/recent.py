@@ -6,10 +6,15 @@ import time
 from collections.abc import Callable, Iterable
 
 
+def uptime() -> float:
+    """Seconds by a clock that nobody sets, and that goes on while the machine sleeps, where there is one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Recent:
     """Remembers each digest for at least `seconds`, and at most twice as long. The caller has a lock."""
 
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float] = uptime) -> None:
         self._seconds = seconds
         self._clock = clock
         self._new: set[bytes] = set()

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -142,7 +143,8 @@ class BlobStore:
                 ripe = {digest for digest in ripe if bytes.fromhex(digest) not in self._recent}
             self._small.drop(map(bytes.fromhex, ripe))
             self._large.remove(digest for digest in ripe if digest in self._large.sizes)
-            self._marks.replace({digest: since for digest, since in unwanted.items() if digest not in ripe})
+            with suppress(OSError):  # on a full disk: what is not remembered is found again the next time
+                self._marks.replace({digest: since for digest, since in unwanted.items() if digest not in ripe})
         with faults.writing():
             self._small.compact()
         return Usage(blobs=len(ripe), bytes=max(0, before - self.usage().bytes))

@@ -34,4 +34,5 @@ def restart(name: str, json: bool) -> None:
         render.print_json(done)
         return
     for item in done:
-        print(f"{item['run']} is being ended on {item['node']}; attempt {item['attempt'] + 1} follows")
+        then = f"attempt {item['attempt'] + 1} follows" if item["retried"] else "it may not be tried again"
+        print(f"{item['run']} is being ended on {item['node']}; {then}")

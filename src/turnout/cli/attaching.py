@@ -18,12 +18,12 @@ _MOST = 100_000
 _COLOURS = ("36", "33", "35", "32", "34", "31")
 
 
-def attach_job(client: Client, job: str) -> dict[str, Any]:
-    """Shows the output of all runs of a job until the job is over; the job as it is then. Of more than a few runs at
-    once, those that began later are shown when earlier ones are over."""
+def attach_job(client: Client, job: str, tail: int) -> dict[str, Any]:
+    """Shows the output of all runs of a job, of each its last `tail` lines and what comes, until the job is over; the
+    job as it is then. Of more than a few runs at once, those that began later are shown when earlier ones are over."""
     screen, names = _Screen(), queue.Queue[str]()
     for _ in range(_AT_ONCE):  # daemons: who leaves with Ctrl-C does not wait for their answers
-        threading.Thread(target=_work, args=(screen, names), daemon=True).start()
+        threading.Thread(target=_work, args=(screen, names, tail), daemon=True).start()
     seen: set[str] = set()
     try:
         while True:
@@ -41,20 +41,20 @@ def attach_job(client: Client, job: str) -> dict[str, Any]:
     return view
 
 
-def _work(screen: _Screen, names: queue.Queue[str]) -> None:
+def _work(screen: _Screen, names: queue.Queue[str], tail: int) -> None:
     while True:
         name = names.get()
         try:
-            _follow(screen, name)
+            _follow(screen, name, tail)
         finally:
             names.task_done()
 
 
-def _follow(screen: _Screen, name: str) -> None:
+def _follow(screen: _Screen, name: str, tail: int) -> None:
     """One run, to its end. A line that is not finished yet waits for its rest."""
     rest = b""
     try:
-        for piece in Client().output(name, follow=True):
+        for piece in Client().output(name, follow=True, tail=tail):
             *lines, rest = (rest + piece).split(b"\n")
             if not screen.show(name, lines):
                 return

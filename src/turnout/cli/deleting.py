@@ -31,9 +31,8 @@ def gc(dry_run: bool, json: bool) -> None:
     verb = "would remove" if dry_run else "removed"
     print(f"{verb} {done['blobs']['blobs']} blobs of files that nothing refers to, {size(done['blobs']['bytes'])}")
     if done["later"]["blobs"]:
-        print(
-            f"{done['later']['blobs']} more ({size(done['later']['bytes'])}) were wanted within the last hour, and stay"
-        )
+        amount = f"{done['later']['blobs']} more ({size(done['later']['bytes'])})"
+        print(f"{amount} were sent or asked for lately, and stay: `turnout gc` removes them in two hours, if not before")
     print(f"{verb} {done['nodes']['directories']} directories of agents that are gone, {size(done['nodes']['bytes'])}")
     freed = f"{'would give' if dry_run else 'gave'} {size(done['database']['freed'])} back"
     print(f"the database has {size(done['database']['bytes'])}; {freed}")

@@ -91,7 +91,7 @@ def _draw(view: dict[str, Any], seconds: float) -> None:
 def _detach(client: Client, answer: dict[str, Any], name: str) -> int:
     """The first Ctrl-C leaves the run alone; a second one within two seconds offers to cancel it."""
     print(file=sys.stderr)
-    again = f"`turnout attach {answer['runs'][0]}` comes back to it; `turnout cancel job {answer['job']}` ends it"
+    again = f"`turnout attach {name}` comes back to it; `turnout cancel job {answer['job']}` ends it"
     render.complain(f"left {name}; it goes on", again)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return 130

@@ -37,6 +37,7 @@ class Asked:
     limit: int | None = None
     everything: bool = False
     csv: bool = False
+    table: bool = False
     json: bool = False
     only_names: bool = False
     available: bool = False
@@ -85,6 +86,7 @@ BOXES = Lot("boxes", query.BOXES, ("name", "address", "os", "max_runs"), lambda 
 
 
 def show(lot: Lot, asked: Asked) -> None:
+    _check_forms(asked)
     defaults = reports.settings_of(lot.word)
     if asked.available:
         _show_available(lot, asked)
@@ -105,13 +107,21 @@ def show(lot: Lot, asked: Asked) -> None:
     elif not found:
         _say_none(lot, asked)
     else:
+        style = tables.style_of(as_csv=asked.csv, as_table=asked.table)
         look = tables.Look(
-            table=lot.table, columns=columns, asked=bool(asked.columns), style=tables.style_of(as_csv=asked.csv),
-            precision=defaults.precision, max_width=defaults.max_width,
+            table=lot.table, columns=columns, asked=bool(asked.columns), style=style, precision=defaults.precision,
+            max_width=defaults.max_width,
         )  # fmt: skip
         _write(lot, found, look, group)
     if not is_all and not asked.json:
         print(f"… there are more {lot.word}: -n shows more, --all all of them", file=sys.stderr)
+
+
+def _check_forms(asked: Asked) -> None:
+    forms = {"--names": asked.only_names, "--json": asked.json, "--table": asked.table, "--csv": asked.csv}
+    given = [name for name, is_given in forms.items() if is_given]
+    if len(given) > 1:
+        raise InvalidInput(f"{' and '.join(given)} say different things", hint="give one of them")
 
 
 def _columns(lot: Lot, text: str) -> list[Column]:
@@ -126,7 +136,7 @@ def _with_values(columns: list[Column], found: list[View]) -> list[Column]:
 
 def _find(lot: Lot, asked: Asked, usual: int) -> tuple[list[View], bool]:
     """What was asked for, and whether there is no more of it."""
-    filters = [*asked.filters, *map(_tag_filter, asked.tags)]
+    filters = _filters(asked)
     wanted = names.several(asked.names)
     for name in wanted:
         parse_name(name)
@@ -192,6 +202,10 @@ def _arranged(lot: Lot, filters: list[str], wanted: list[str], order: Sort | Non
     return query.arrange(rows, query.parse_all(filters, lot.table), order, now=datetime.now(UTC), table=lot.table)
 
 
+def _filters(asked: Asked) -> list[str]:
+    return [*asked.filters, *map(_tag_filter, asked.tags)]
+
+
 def _tag_filter(text: str) -> str:
     name, equals, value = text.partition("=")
     column = write_column(f"tags.{name}")
@@ -233,7 +247,13 @@ def _say_none(lot: Lot, asked: Asked) -> None:
     """To people, not into a pipe: what reads there wants rows."""
     chosen = asked.filters or asked.tags or asked.names
     text = f"no {lot.word}" + (" match" if chosen else f" yet; {lot.none_yet}" if lot.none_yet else "")
-    print(text, file=sys.stdout if sys.stdout.isatty() else sys.stderr)
+    lines = [text]
+    asked_about = query.columns_of(query.parse_all(_filters(asked), lot.table))
+    if lot is RUNS and any("." in column for column in asked_about):
+        from turnout.cli.guessing import unknown_names
+
+        lines += unknown_names(asked_about, Client().recorded_names())
+    print("\n".join(map(render.harmless, lines)), file=sys.stdout if sys.stdout.isatty() else sys.stderr)
 
 
 def _show_available(lot: Lot, asked: Asked) -> None:

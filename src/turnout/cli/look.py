@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from turnout.cli import render
+from turnout.cli.progress import size
 from turnout.client import Client
 from turnout.model.ids import parse_job_name
 
@@ -59,13 +60,13 @@ def _brief(view: dict[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def attach(name: str, json: bool) -> int:
+def attach(name: str, tail: int, json: bool) -> int:
     client = Client()
     if json:
         render.print_json(client.wait(name))
         return 0
     try:
-        view = _follow(client, name)
+        view = _follow(client, name, tail)
     except KeyboardInterrupt:
         render.complain(f"left {name}; it goes on", f"`turnout attach {name}` comes back to it")
         return 0
@@ -77,29 +78,34 @@ def attach(name: str, json: bool) -> int:
     return 0
 
 
-def _follow(client: Client, name: str) -> dict[str, Any]:
-    """Shows what it prints until it is over: a run, or all runs of a job or parent that has several."""
+def _follow(client: Client, name: str, tail: int) -> dict[str, Any]:
+    """Shows its last lines and what comes until it is over: a run, or all runs of a job or parent that has several."""
     view = _view(client, client.stands_for(name))
     if view.get("runs", 1) > 1 or view.get("children") or view.get("remaining"):
         from turnout.cli.attaching import attach_job
 
-        return attach_job(client, view.get("job") or view["name"])
+        return attach_job(client, view.get("job") or view["name"], tail)
     if "counts" in view:
         (run,) = client.runs([f"job = {view['name']}"], limit=1)
         name = run["name"]
-    for piece in client.output(name, follow=True):
+    output = client.output(name, follow=True, tail=tail)
+    for number, piece in enumerate(output):
+        if not number and output.skipped:
+            before = size(output.skipped)
+            print(f"({before} before this; `turnout logs {name}` has all of it)", file=sys.stderr)
         _write(piece)
     return client.run(name)
 
 
-def logs(name: str, follow: bool, attempt: int | None, json: bool) -> None:
+def logs(name: str, follow: bool, attempt: int | None, tail: int | None, json: bool) -> None:
     client = Client()
+    output = client.output(name, follow=follow, attempt=attempt, tail=tail)
     if json:
-        content = b"".join(client.output(name, follow=follow, attempt=attempt))
+        content = b"".join(output)
         render.print_json({"run": name, "bytes": len(content), "text": content.decode("utf-8", "replace")})
         return
     try:
-        for piece in client.output(name, follow=follow, attempt=attempt):
+        for piece in output:
             _write(piece)
     except KeyboardInterrupt:
         sys.exit(130)

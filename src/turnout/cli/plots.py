@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from turnout.cli import render
+from turnout.cli.guessing import unknown_names
 from turnout.client import Client
 from turnout.errors import InvalidInput, NotFound
 
@@ -36,7 +37,9 @@ def _choose(client: Client, metrics: list[str], names: list[str], filters: list[
     logged = " or ".join(f'metrics."{metric}" exists' for metric in metrics)
     chosen = client.runs([*filters, logged], names=names, sort="name", limit=_MOST_RUNS)
     if not chosen:
-        raise NotFound(f"no run logged {' or '.join(metrics)}", hint="`turnout show RUN` lists what a run logged")
+        unknown = unknown_names([f"metrics.{metric}" for metric in metrics], client.recorded_names())
+        hint = "\n".join(unknown) or "`turnout show RUN` lists what a run logged"
+        raise NotFound(f"no run that was asked for logged {' or '.join(metrics)}", hint=hint)
     return chosen
 
 

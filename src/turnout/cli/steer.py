@@ -39,16 +39,17 @@ def release(names: tuple[str, ...], json: bool) -> None:
     elif released:
         print(f"{', '.join(released[:20])}{' …' if len(released) > 20 else ''} released")
     else:
-        print("nothing of that was held")
+        print("nothing of that was held or kept")
 
 
-def extract(name: str, directory: Path, json: bool) -> None:
-    told = Client().extract(name, directory)
+def extract(names: tuple[str, ...], directory: Path, json: bool) -> None:
+    done = Client().extract_all(names, directory)
     if json:
-        render.print_json(told)
-    else:
+        render.print_json(done if len(done) > 1 else done[0])
+        return
+    for told in done:
         files = f"{told['before']} files it was given, {told['after']} files it left"
-        print(f"{name}: {files}, and its output are in {directory}")
+        print(f"{told['run']}: {files}, and its output are in {told['directory']}")
 
 
 def hub_start(listen: str | None, json: bool) -> None:

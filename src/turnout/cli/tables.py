@@ -1,6 +1,6 @@
 """Rows as people and programs read them: a table that fits the terminal, or lines with tabs, or CSV, whole and plain.
 
-On a terminal, times are told as ages, long texts are cut, and columns that no row has a value for are left out. What is
+On a terminal (or with ``--table``), times are told as ages, long texts are cut, and columns that no row has a value for are left out. What is
 piped has times and numbers as they are, so that the same rows are the same bytes.
 """
 
@@ -45,8 +45,8 @@ class Look:
     max_width: int | None = None
 
 
-def style_of(*, as_csv: bool) -> Style:
-    return Style.CSV if as_csv else Style.TERMINAL if sys.stdout.isatty() else Style.TABS
+def style_of(*, as_csv: bool, as_table: bool) -> Style:
+    return Style.CSV if as_csv else Style.TERMINAL if as_table or sys.stdout.isatty() else Style.TABS
 
 
 def write(views: Sequence[View], look: Look) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ def receive(answer: Answering, file: Path, progress: Progress) -> dict[str, Any]
             target.flush()
             os.fsync(target.fileno())
         with _writing(file):
-            os.link(part, file)  # unlike a rename, never over a file that is there
+            _publish(part, file)
     finally:
         part.unlink(missing_ok=True)
     told = {name: reader.head[name] for name in ("workspace", "jobs", "runs")}
@@ -118,6 +119,23 @@ def _check(stream: Any, watch: Callable[[int], None]) -> Reader:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def _publish(part: Path, file: Path) -> None:
+    """FileExistsError rather than over a file that is there: a link, unlike a rename, never replaces one."""
+    try:
+        os.link(part, file)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: a memory stick, some network drives
+        if os.path.lexists(file):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        os.rename(part, file)
+    directory = os.open(file.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
 
 
 @contextmanager

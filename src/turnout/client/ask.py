@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -14,36 +13,28 @@ from typing import TypeVar
 from turnout.client.layout import Layout
 from turnout.errors import InvalidInput, NotFound, TurnoutError
 from turnout.model.ids import check_env_key, check_tag_key
+from turnout.model.measures import parse_seconds, parse_size
 from turnout.model.spec import CommandKind, Retry, RunSpec
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\Z", re.IGNORECASE)
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)\Z")
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?\Z")
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 N = TypeVar("N", int, float)
 _ARGUMENTS = "$RUN_ARGS$"
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def size(text: str) -> int:
-    """``500M``, ``4G``, ``4GiB``: bytes."""
-    found = _SIZE.match(text.strip())
-    if not found:
-        raise InvalidInput(f"--memory {text!r} is not a size", hint="write 500M or 4G")
-    return _positive(int(float(found[1]) * _UNITS[found[2].upper()]), "--memory", text)
+    """The bytes that ``--memory`` names."""
+    return _positive(_read(parse_size, "--memory", text, "write 500M or 4G"), "--memory", text)
 
 
 def seconds(text: str) -> float:
-    """``90s``, ``15m``, ``2h``, ``90``, ``1:30:00``, ``1-12:00:00``: seconds."""
-    found = _SPAN.match(text.strip())
-    if found:
-        return _positive(float(found[1]) * _SECONDS[found[2]], "--time", text)
-    clock = _CLOCK.match(text.strip())
-    if not clock:
-        raise InvalidInput(f"--time {text!r} is not a time", hint="write 90s, 15m, 2h or 1:30:00")
-    days, first, second, third = (int(part or 0) for part in clock.groups())
-    whole = first * 3600 + second * 60 + third if clock[4] is not None else first * 60 + second
-    return _positive(float(days * 86400 + whole), "--time", text)
+    """The seconds that ``--time`` names."""
+    return _positive(_read(parse_seconds, "--time", text, "write 90s, 15m, 2h or 1:30:00"), "--time", text)
+
+
+def _read(parse: Callable[[str], N], option: str, text: str, hint: str) -> N:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InvalidInput(f"{option} {error}", hint=hint) from error
 
 
 def _positive(number: N, option: str, text: str) -> N:

@@ -6,7 +6,6 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote, urlencode
@@ -15,6 +14,7 @@ from turnout.client import recent
 from turnout.client.connect import connect
 from turnout.client.keeping import Keeping
 from turnout.client.lists import Lists
+from turnout.client.output import OutputStream
 from turnout.errors import HubUnreachable, NotFound, TurnoutError, from_dict
 from turnout.home import Home
 from turnout.model.ids import parse_job_name, parse_run_name
@@ -131,34 +131,18 @@ class Client(Lists, Keeping):
                 raise error from None
 
     def output(
-        self, name: str, *, follow: bool = False, attempt: int | None = None, offset: int = 0
-    ) -> Iterator[bytes]:
-        """The exact bytes a run printed: its newest attempt, or `attempt`.
+        self, name: str, *, follow: bool = False, attempt: int | None = None, offset: int = 0, tail: int | None = None
+    ) -> OutputStream:
+        """The exact bytes a run printed: its newest attempt, or `attempt`; from `offset`, or its last `tail` lines.
 
         With `follow`, until it is over, and through further attempts. NotFound for an attempt it did not have.
         """
-        asked = attempt
-        while True:
-            query: dict[str, Any] = {"offset": offset, "seconds": _WAIT if follow else 0}
-            if asked is not None:
-                query["attempt"] = asked
-            answer = self._request("GET", self._run(name, "output") + "?" + urlencode(query), timeout=_WAIT + 30)
-            content = answer.read()
-            headers = answer.headers
-            shown, latest = int(headers["turnout-attempt"]), int(headers["turnout-attempts"])
-            if attempt is not None and attempt > latest:
-                raise NotFound(f"{name} has no attempt {attempt}", hint=f"it has had {latest} so far")
-            if content:
-                offset += len(content)
-                asked = shown if shown else asked
-                yield content
-                continue
-            if not follow:
-                return
-            if attempt is None and asked is not None and latest > asked:
-                asked, offset = latest, 0
-            elif headers["turnout-state"] in TERMINAL:
-                return
+        path = self._run(name, "output")
+
+        def ask(query: str, timeout: float) -> Answer:
+            return self._request("GET", f"{path}?{query}", timeout=timeout)
+
+        return OutputStream(ask, name, follow=follow, attempt=attempt, offset=offset, tail=tail)
 
     def wait(self, name: str, *, timeout: float | None = None) -> View:
         """The run (or job) once it is over; TimeoutError after `timeout` seconds."""
@@ -198,20 +182,17 @@ class Client(Lists, Keeping):
         """
         from turnout.client.extracting import extract
 
-        return extract(self, name, Path(directory))
+        return extract(self, [self.stands_for(name)], Path(directory))[0]
+
+    def extract_all(self, names: Sequence[str], directory: str | Path) -> list[View]:
+        """The same of every run that `names` mean; of several, each in a directory of its name below."""
+        from turnout.client.extracting import extract
+
+        return extract(self, self.run_names(names), Path(directory))
 
     def files(self, name: str) -> View:
         """The digests of the manifests of what the run was given (`before`) and left (`after`); None for nothing."""
         return self._view("GET", self._run(name, "files"))
-
-    def download(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Each blob with its digest, checked. BadPack when one is damaged, HubUnreachable when the hub goes away."""
-        answer = self._request("POST", "/api/blobs/get", _encode(list(digests)), timeout=600.0)
-        try:
-            yield from pack.read(answer.stream, max_blob=1 << 40)
-        except (OSError, HTTPException) as error:
-            self.close()
-            raise HubUnreachable(f"the hub went away: {error}", hint="try again; see `turnout hub logs`") from error
 
     # --- shares ------------------------------------------------------------------------------------------------------
 
@@ -261,7 +242,8 @@ class Client(Lists, Keeping):
 
     def delete_share(self, name: str) -> View:
         """The share as it was. Runs that read it still can: they were bound to its files."""
-        return self._view("DELETE", _path("share", name, ""))
+        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        return self._view("DELETE", _path("share", name, ""), headers=headers)
 
     def open_blobs(self, digests: Sequence[str]) -> BinaryIO:
         """A stream of these blobs as wire.pack has them."""

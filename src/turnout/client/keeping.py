@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from turnout.errors import HubUnreachable
 from turnout.home import Home
 from turnout.model.spec import JobSpec
 from turnout.wire.http import Answer, Body
@@ -61,15 +61,10 @@ class Keeping(ABC):
         from turnout.client import archive
 
         archive.inspect(Path(file), told or _nobody)
-        headers = {"Content-Type": "application/x-tar"}
-        try:
-            body = iter(archive.Body(Path(file), told or _nobody))  # to be sent once: it may have been taken in
-            path = archive.import_path(workspace, prefix, again=again)
-            return _view(self._request("PUT", path, body, headers=headers, timeout=_LONG))
-        except HubUnreachable:
-            body = iter(archive.Body(Path(file), told or _nobody))
-            path = archive.import_path(workspace, prefix, again=True)
-            return {**_view(self._request("PUT", path, body, headers=headers, timeout=_LONG)), "imported": True}
+        headers = {"Content-Type": "application/x-tar", **_key()}
+        path = archive.import_path(workspace, prefix, again=again)
+        body = archive.Body(Path(file), told or _nobody)
+        return _view(self._request("PUT", path, body, headers=headers, timeout=_LONG))
 
     def delete(
         self, *, runs: Sequence[str] = (), jobs: Sequence[str] = (), experiment: str | None = None,
@@ -80,7 +75,8 @@ class Keeping(ABC):
         Conflict, and nothing is deleted, when a run is not over, or is a child of one that stays.
         """
         what = {"runs": list(runs), "jobs": list(jobs), "experiment": experiment, "workspace": workspace}
-        return _view(self._request("POST", "/api/delete", _encode({**what, "dry_run": dry_run}), timeout=3600.0))
+        body = _encode({**what, "dry_run": dry_run})
+        return _view(self._request("POST", "/api/delete", body, headers=_key(), timeout=3600.0))
 
     def gc(self, *, dry_run: bool = False) -> View:
         """Removes files that nothing refers to any more, and gives room back to the disk."""
@@ -111,6 +107,11 @@ class Keeping(ABC):
 def _view(answer: Answer) -> View:
     told = answer.json()
     return dict(told) if isinstance(told, dict) else {}
+
+
+def _key() -> dict[str, str]:
+    """Makes a request that is repeated, because its answer got lost, the same one."""
+    return {"Idempotency-Key": uuid.uuid4().hex}
 
 
 def _encode(value: object) -> bytes:

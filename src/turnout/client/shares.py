@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from http.client import HTTPException
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
-from turnout.errors import Conflict, InvalidInput, NotFound, SnapshotRefused, Unavailable
+from turnout.client.filling import Blobs, Source, Told, filling
+from turnout.errors import InvalidInput, NotFound, SnapshotRefused
 from turnout.model.ids import check_label
 from turnout.snapshot import Joined, Limits, Part, Policy, Sink, capture, capture_file, join
-from turnout.wire import manifest, pack
-from turnout.wire.manifest import BadManifest, Entry
-from turnout.wire.restore import RestoreFailed, restore
-
-Told = Callable[[int, int], None]
-"""Is told how many bytes are done, of how many."""
+from turnout.wire import manifest
+from turnout.wire.manifest import Entry
 
 _LIMITS = Limits(file_bytes=16 << 30, total_bytes=1 << 40, files=manifest.MAX_ENTRIES)
-_PIECE = 1 << 20
-_AT_ONCE = 10_000  # blobs asked for in one request
-
-
-class Source(Protocol):
-    """Where blobs come from; a Client is one."""
-
-    def open_blobs(self, digests: Sequence[str]) -> BinaryIO: ...
 
 
 def gather(
@@ -130,65 +113,16 @@ def select(entries: Sequence[Entry], pattern: str | None) -> list[Entry]:
 
 
 def read_manifest(source: Source, digest: str) -> list[Entry]:
-    with tempfile.TemporaryDirectory(prefix="turnout-") as directory:
-        _fetch(source, [digest], directory, None, 0)
-        return manifest.decode(Path(directory, digest).read_bytes())
+    with Blobs(source) as blobs:
+        return blobs.entries(digest)
 
 
 def write(source: Source, entries: Sequence[Entry], directory: Path, told: Told | None = None) -> dict[str, Any]:
     """The files in `directory`, which is new or empty: all of them, or it is left as it was. Conflict, Unavailable."""
-    with _filling(directory) as new:
-        blobs = tempfile.mkdtemp(prefix=".blobs-", dir=new.parent)
-        try:
-            wanted = sorted({entry.digest for entry in entries if not entry.link})
-            _fetch(source, wanted, blobs, told, sum({entry.digest: entry.size for entry in entries}.values()))
-            done = restore(entries, str(new), lambda name: os.path.join(blobs, name))
-        finally:
-            shutil.rmtree(blobs, ignore_errors=True)
+    total = sum({entry.digest: entry.size for entry in entries}.values())
+    with filling(directory) as new, Blobs(source, told=told, total=total, beside=new.parent) as blobs:
+        done = blobs.write(entries, new)
     return {"directory": str(directory), "files": done.files, "bytes": done.bytes}
-
-
-@contextmanager
-def _filling(directory: Path) -> Iterator[Path]:
-    """A new directory beside it that takes its place once it is filled."""
-    try:
-        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-            raise Conflict(f"{directory} is not an empty directory", hint="give a new or empty directory")
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
-    except OSError as error:
-        raise InvalidInput(f"cannot write into {directory}: {error.strerror}", hint="give another directory") from error
-    try:
-        yield new
-        mask = os.umask(0o077)
-        os.umask(mask)
-        new.chmod(0o777 & ~mask)
-        new.rename(directory)
-    except (pack.BadPack, BadManifest, RestoreFailed, HTTPException) as error:
-        raise Unavailable(f"the files are damaged: {error}", hint="try again; see `turnout doctor`") from error
-    except OSError as error:
-        hint = "free some space, or give another directory"
-        raise Unavailable(f"cannot write into {directory}: {error.strerror or error}", hint=hint) from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-
-
-def _fetch(source: Source, digests: Sequence[str], directory: str, told: Told | None, total: int) -> None:
-    """Each blob as a file of `directory`, piece by piece, for one may be larger than the memory. BadPack."""
-    done = 0
-    for start in range(0, len(digests), _AT_ONCE):
-        stream = source.open_blobs(digests[start : start + _AT_ONCE])
-        for digest, size in pack.headers(stream, max_blob=1 << 40):
-            hashed = hashlib.sha256()
-            with open(os.path.join(directory, digest), "wb") as file:
-                for piece in pack.pieces(stream, size, most=_PIECE):
-                    hashed.update(piece)
-                    file.write(piece)
-                    done += len(piece)
-                    if told is not None:
-                        told(done, total)
-            if hashed.hexdigest() != digest:
-                raise pack.BadPack(f"blob {digest} is damaged")
 
 
 def check_name(name: str) -> str:

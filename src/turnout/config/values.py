@@ -5,7 +5,6 @@ Reading never raises: what is wrong is reported, with its place and what to writ
 
 from __future__ import annotations
 
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -15,8 +14,10 @@ from typing import Generic, Protocol, TypeVar, cast
 from turnout.config.document import Node, Scalar, describe, is_empty
 from turnout.config.reference import as_text
 from turnout.config.setting import Origin, Setting, Tree, plain
+from turnout.model.measures import parse_seconds, parse_size
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 
 class Report(Protocol):
@@ -106,30 +107,14 @@ def _tries(text: str) -> str:
     return text
 
 
-def _number(text: str) -> float:
-    value = float(text)
-    if not 0 < value < math.inf:
-        raise ValueError(text)
-    return value
+def _positive(parse: Callable[[str], N]) -> Callable[[str], N]:
+    def parse_positive(text: str) -> N:
+        value = parse(text)
+        if value <= 0:
+            raise ValueError(text)
+        return value
 
-
-_SPANS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_SIZES = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
-
-
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"([0-9.eE+]+)\s*([smhd]?)", text)
-    if found is None:
-        raise ValueError(text)
-    return _number(found[1]) * _SPANS[found[2]]
-
-
-def _size(text: str) -> int:
-    found = re.fullmatch(r"([0-9_]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", text)
-    size = int(float(found[1]) * (1 << _SIZES[found[2]])) if found is not None else 0
-    if size <= 0:
-        raise ValueError(text)
-    return size
+    return parse_positive
 
 
 def _flag(text: str) -> bool:
@@ -166,9 +151,10 @@ def choice(*words: str) -> Single[str]:
 TEXT = Single("text", _text, {"type": ["string", "number"]}, "text", is_text=True)
 WHOLE = Single("a whole number above zero", _whole(1), {"type": "integer", "minimum": 1}, "4")
 COUNT = Single("a whole number", _whole(0), {"type": "integer", "minimum": 0}, "3")
-NUMBER = Single("a number above zero", _number, {"type": "number", "exclusiveMinimum": 0}, "0.5")
-SECONDS = Single("a number of seconds above zero, or 15m, 2h", _seconds, {"type": ["number", "string"]}, "15m")
-SIZE = Single("a size in bytes above zero, or 500M, 4G", _size, {"type": ["integer", "string"]}, "4G")
+SECONDS = Single(
+    "a number of seconds above zero, or 15m, 2h", _positive(parse_seconds), {"type": ["number", "string"]}, "15m"
+)
+SIZE = Single("a size in bytes above zero, or 500M, 4G", _positive(parse_size), {"type": ["integer", "string"]}, "4G")
 TRIES = Single("a whole number, or never", _tries, {"type": ["integer", "string"]}, "2", is_text=True)
 FLAG = Single("true or false", _flag, {"type": "boolean"}, "true")
 CODE_PATH = Single("a class as package.module.Class", _code_path, {"type": "string"}, "mine.cloud.Cloud", is_text=True)

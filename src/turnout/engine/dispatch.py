@@ -11,11 +11,11 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from turnout.engine import steer
-from turnout.engine.report import PREEMPTED, Receipt, Telling, report
+from turnout.engine.report import Receipt, Telling, report
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.take import Jobs, Taker, held_by, job_orders, take
 from turnout.errors import Denied
-from turnout.schedule.machine import Cause, Lost
+from turnout.schedule.machine import Cause, Lost, RunRecord
 from turnout.store.agents import Agent, boot_of, set_kept, set_up
 from turnout.store.store import Store
 from turnout.store.writer import Tx
@@ -117,16 +117,25 @@ class Dispatch:
 
         return _then(self._store.submit(lambda tx: steer.cancel(tx, runs, by=by)), answer)
 
-    def restart(self, *, runs: Collection[int] = (), node: str | None = None) -> list[tuple[int, int]]:
-        """Has the attempts of these runs, or all on a node, ended as if the node had been taken away: (agent, run)."""
-        asked: list[tuple[int, int]] = []
-        for session in self._sessions.all():
-            with self._sessions.lock:
-                mine = [each for each in session.held if each[0] in runs or session.node == node]
-                for run, attempt in mine:
-                    session.stops.setdefault((run, attempt), Stop(run, attempt, PREEMPTED))
-                asked += [(session.agent, run) for run, _ in mine]
-        return asked
+    def restart(self, runs: Collection[int], *, by: str) -> Future[list[RunRecord]]:
+        """Has the attempts of these runs ended as if their nodes had been taken away; gives those that were on one."""
+
+        def answer(asked: list[RunRecord]) -> list[RunRecord]:
+            for record in asked:
+                session = self._sessions.get(record.agent) if record.agent is not None else None
+                if session is not None:
+                    with self._sessions.lock:
+                        stop = Stop(record.id, record.attempt, Cause.PREEMPTED)
+                        session.stops.setdefault((record.id, record.attempt), stop)
+            return asked
+
+        return _then(self._store.submit(lambda tx: steer.preempt(tx, runs, by=by)), answer)
+
+    def held_on(self, node: str) -> list[int]:
+        """The runs whose attempts are on this node."""
+        sessions = [session for session in self._sessions.all() if session.node == node]
+        with self._sessions.lock:
+            return [run for session in sessions for run, _ in session.held]
 
     def let_go(self, node: str) -> list[int]:
         """Lets agents go that are kept on this node; gives them. On disk when this returns."""

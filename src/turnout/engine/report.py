@@ -7,7 +7,6 @@ from typing import Any
 
 from turnout.engine.caps import Caps
 from turnout.model.event import EventName
-from turnout.model.state import Reason
 from turnout.schedule import machine
 from turnout.schedule.machine import Cause, Ended, NodeFact, Refusal, RunRecord
 from turnout.store import metrics
@@ -21,8 +20,6 @@ from turnout.wire.messages import Attempt, Chunk, Fact
 _EARLY = frozenset({"staged", "setup", "running"})
 _HASH_AT_MOST = 16 << 20
 _OUTPUT = "output"
-PREEMPTED = "preempted"
-_TAKEN_AWAY = "its node was taken away"
 
 
 @dataclass(slots=True)
@@ -79,10 +76,6 @@ class _Work:
             self._receipt.refused.append(f"{fact.run}.{fact.attempt}/captured")
             self._receipt.acks[f"{fact.run}.{fact.attempt}/{_OUTPUT}"] = self._marks.get((*attempt, _OUTPUT)).size
             return
-        if fact.kind == "captured" and (record.cause, record.message) == (Cause.INFRA, _TAKEN_AWAY):
-            self._ledger.note(fact.run, EventName.CAPTURE_AFTER, fact.body)
-            record = self._ledger.get(fact.run) or record
-            parsed = machine.Lost(Reason.PREEMPTED, _TAKEN_AWAY)
         step = machine.advance(record, fact.attempt, parsed, self._tx.now)
         if isinstance(step, Refusal):
             if step is machine.FENCED:
@@ -194,8 +187,6 @@ def _parse(fact: Fact) -> NodeFact:
             return machine.SetUp(body)
         case "running":
             return machine.Running(body)
-        case "ended" if body.get("cause") == PREEMPTED:  # it counts as lost once its files are here
-            return Ended(cause=Cause.INFRA, message=_TAKEN_AWAY, data=body)
         case "ended":
             return Ended(
                 cause=Cause(body.get("cause", "infra")), exit_code=body.get("exit_code"), signal=body.get("signal"),

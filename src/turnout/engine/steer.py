@@ -50,6 +50,25 @@ def cancel(tx: Tx, runs: Iterable[int], *, by: str) -> list[Cancelled]:
     return [_describe(names[run], record, ledger.get(run)) for run, record in before.items()]
 
 
+def preempt(tx: Tx, runs: Iterable[int], *, by: str) -> list[RunRecord]:
+    """Asks for an end of the current attempts of these runs; gives those that are on a node and will end so.
+    Idempotent."""
+    ledger = Ledger(tx)
+    ledger.load(runs)
+    asked = []
+    for run in sorted(set(runs)):
+        record = ledger.get(run)
+        if record is None:
+            continue
+        step = machine.request_preempt(record, by)
+        if not isinstance(step, Refusal):
+            record = ledger.apply(step)
+        if record.on_node and record.cancel is Cause.PREEMPTED:
+            asked.append(record)
+    ledger.flush()
+    return asked
+
+
 def release(tx: Tx, runs: Iterable[int]) -> list[int]:
     """Lets those of these runs into the queue that were held; gives them. Idempotent."""
     ledger = Ledger(tx)

@@ -165,12 +165,17 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     @router.post("/release")
     async def release(names: list[str]) -> list[str]:
         """Lets held runs, or those of a job, into the queue, and kept nodes go; the names of what was held or kept."""
-        nodes = {name: await run_in_threadpool(dispatch.let_go, name) for name in names}
-        notifier.publish(frozenset(f"agent:{agent}" for agents in nodes.values() for agent in agents))
-        others = [name for name in names if not nodes[name]]
-        wanted = await reading(lambda connection: naming.resolve(connection, others))
+
+        def look(connection: Connection) -> tuple[list[int], set[str]]:
+            nodes = {name for name in names if overviews.is_node(connection, name)}
+            wanted = naming.resolve(connection, [name for name in names if name not in nodes])
+            return wanted, nodes | overviews.kept_nodes(connection, wanted)
+
+        wanted, nodes = await reading(look)
+        let_go = {name: await run_in_threadpool(dispatch.let_go, name) for name in sorted(nodes)}
+        notifier.publish(frozenset(f"agent:{agent}" for agents in let_go.values() for agent in agents))
         done = await asyncio.wrap_future(store.submit(lambda tx: names_of(tx, steer.release(tx, wanted))))
-        return [*(name for name in names if nodes[name]), *done.values()]
+        return [*(name for name, agents in let_go.items() if agents), *done.values()]
 
     @router.get("/runs")
     async def list_runs(
@@ -230,23 +235,27 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         offset: Offset = 0,
         attempt: Annotated[int | None, Query(ge=0, le=_LARGEST)] = None,
         seconds: Wait = 0.0,
+        tail: Annotated[int | None, Query(ge=1, le=_LARGEST)] = None,
     ) -> Response:
-        """Output bytes from `offset`, up to a megabyte. With `seconds`, waits for new ones until the run is over."""
+        """Output bytes from `offset`, or from where its last `tail` lines begin, up to a megabyte. With `seconds`,
+        waits for new ones until the run is over."""
         run = await reading(lambda connection: reads.find_run(connection, name))
 
-        def look(connection: Connection) -> tuple[bytes, int, int, str]:
+        def look(connection: Connection) -> tuple[bytes, int, int, str, int]:
             row = reads.show_runs(connection, [run])[0]
             number = row["attempts"] if attempt is None else attempt
-            content = reads.read_output(connection, run, number, offset, _OUTPUT_PIECE)
-            return content, number, row["attempts"], row["state"]
+            begin = offset if tail is None else reads.find_tail(connection, run, number, tail)
+            content = reads.read_output(connection, run, number, begin, _OUTPUT_PIECE)
+            return content, number, row["attempts"], row["state"], begin
 
-        content, number, latest, state = await _until(
+        content, number, latest, state, begin = await _until(
             [f"run:{run}", f"output:{run}"],
             seconds,
             lambda: reading(look),
             lambda seen: bool(seen[0]) or seen[3] in TERMINAL or (attempt is not None and seen[2] > attempt > 0),
         )
-        headers = {"turnout-attempt": str(number), "turnout-attempts": str(latest), "turnout-state": state}
+        told = {"attempt": number, "attempts": latest, "state": state, "offset": begin}
+        headers = {f"turnout-{name}": str(value) for name, value in told.items()}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
     @router.get("/runs/{name}/why")
@@ -258,8 +267,11 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
             job = reads.find_job(connection, view["job"])
             spec = load_jobs(connection, {job})[job].spec
             attempts = reads.run_attempts(connection, run)
-            need = spec.resources
-            return Situation(run=view, attempts=attempts, ahead=ahead, need=need, concurrent=spec.concurrent), job
+            situation = Situation(
+                run=view, attempts=attempts, ahead=ahead, need=spec.resources, concurrent=spec.concurrent,
+                kept=reads.kept_directory(connection, run, view["attempts"]),
+            )  # fmt: skip
+            return situation, job
 
         situation, job = await reading(work)
         place = await run_in_threadpool(hub.place, situation.run["target"], job)

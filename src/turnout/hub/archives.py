@@ -7,6 +7,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, cast
@@ -18,15 +19,18 @@ from starlette.concurrency import run_in_threadpool
 
 from turnout._version import __version__
 from turnout.blobs.base import Blobs
-from turnout.errors import Conflict, Internal, InvalidInput, TurnoutError
+from turnout.errors import Conflict, Internal, InvalidInput, TurnoutError, Unavailable
+from turnout.hub.keeping import Key
 from turnout.hub.snapshots import Snapshots
 from turnout.hub.staging import Staged
 from turnout.store import exporting, importing
 from turnout.store.archived import TABLES
-from turnout.store.examining import examine
+from turnout.store.examining import Contents, examine
 from turnout.store.exporting import Choice, Chosen
 from turnout.store.reads import moment
+from turnout.store.requests import USER, find_answer, once
 from turnout.store.store import Store
+from turnout.store.writer import Tx
 from turnout.wire.archive import BadArchive, Writer
 
 _log = logging.getLogger(__name__)
@@ -75,16 +79,27 @@ def make_router(store: Store, blobs: Blobs, directory: Path) -> APIRouter:
         workspace: Annotated[str | None, Query(alias="as")] = None,
         prefix: str = "",
         again: bool = False,
+        idempotency_key: Key = None,
     ) -> dict[str, Any]:
         """All of the archive, or nothing. Returning means that it is on the hub's disk."""
-        with tempfile.TemporaryFile(dir=directory) as spool:
+        incoming = _Incoming(store, blobs, snapshots, workspace, prefix, again, idempotency_key)
+        with _disk(), tempfile.TemporaryFile(dir=directory) as spool:
             async for piece in request.stream():
                 await run_in_threadpool(spool.write, piece)
             spool.seek(0)
-            incoming = _Incoming(store, blobs, snapshots, workspace, prefix, again)
             return await run_in_threadpool(incoming.take, cast(BinaryIO, spool))
 
     return router
+
+
+@contextmanager
+def _disk() -> Iterator[None]:
+    """What the disk says while an archive comes in is told as such."""
+    try:
+        yield
+    except OSError as error:
+        hint = "nothing was imported; free some space where turnout keeps its state, and try again"
+        raise Unavailable(f"the disk cannot take the archive: {error.strerror or error}", hint=hint) from error
 
 
 def _plan(store: Store, blobs: Blobs, snapshots: Snapshots, wanted: ExportRequest) -> _Plan:
@@ -114,6 +129,10 @@ def _lacking(owner: str) -> TurnoutError:
     return Conflict(f"files of {owner} are lost or damaged", hint=hint)
 
 
+def _changed() -> TurnoutError:
+    return Conflict("it was changed while it was exported", hint="try again")
+
+
 def _write(store: Store, blobs: Blobs, plan: _Plan) -> Iterator[bytes]:
     """The archive, in pieces of about a megabyte: a generator for a thread, which frees what it holds when closed."""
     waiting: list[bytes] = []
@@ -137,11 +156,14 @@ def _parts(store: Store, blobs: Blobs, plan: _Plan) -> Iterator[bytes]:
             for number, lines in enumerate(parts, 1):
                 yield from writer.rows(each.table.name, number, lines)
             if writer.counts.get(f"rows.{each.table.name}", 0) != plan.counts[each.table.name]:
-                raise Conflict("it was changed while it was exported", hint="try again")
+                raise _changed()
         for printed, pieces in exporting.output(store.read, plan.chosen):
             yield from writer.output(plan.chosen.runs[printed.run], printed.attempt, printed.size, pieces)
         for digest, length in plan.blobs.items():
             yield from writer.blob(digest, length, _blob(blobs, digest, length))
+        with store.read() as connection:
+            if exporting.count(connection, plan.chosen) != plan.counts:  # output that was deleted is not missed above
+                raise _changed()
         yield from writer.end()
     except TurnoutError as error:
         yield from writer.fail(error.as_dict())
@@ -174,6 +196,7 @@ class _Incoming:
     workspace: str | None
     prefix: str
     again: bool
+    key: str | None = None
 
     def take(self, file: BinaryIO) -> dict[str, Any]:
         """Checks everything, keeps the blobs, and then, in one transaction, the rows. Before that nobody sees any of
@@ -182,17 +205,25 @@ class _Incoming:
             staged = Staged(file)
             wish = importing.Wish(archive=staged.id, workspace=self.workspace or staged.workspace, prefix=self.prefix)
             importing.check_wish(wish)
-            earlier = self._earlier(wish)
+            earlier = self.store.write(lambda tx: self._earlier(tx, wish))
             if earlier is not None:
-                return {"archive": wish.archive, "imported": False, **asdict(earlier)}
+                return earlier
             staged.read(self.blobs)
             contents = examine(staged)
+            self._check_files(contents.manifests)
+            return self.store.write(lambda tx: self._insert(tx, staged, contents, wish))
         except BadArchive as error:
             hint = "nothing was imported; export it again, or copy the file again if it came over a network"
             raise InvalidInput(f"the archive cannot be imported: {error}", hint=hint) from error
-        self._check_files(contents.manifests)
-        done = self.store.write(lambda tx: importing.insert(tx, staged, contents, wish, staged.counts))
-        return {"archive": wish.archive, "imported": True, **asdict(done), "counts": staged.counts}
+
+    def _insert(self, tx: Tx, staged: Staged, contents: Contents, wish: importing.Wish) -> dict[str, Any]:
+        """Unless somebody else has done it meanwhile."""
+        earlier = self._earlier(tx, wish)
+        if earlier is not None:
+            return earlier
+        done = importing.insert(tx, staged, contents, wish, staged.counts)
+        answer = {"archive": wish.archive, "imported": True, **asdict(done), "counts": staged.counts}
+        return once(tx, self.key, _asked(wish), lambda: answer)
 
     def _check_files(self, manifests: set[str]) -> None:
         """All in one question: from then on all of them are safe for a day."""
@@ -202,8 +233,15 @@ class _Incoming:
             hint = "nothing was imported; export it again"
             raise InvalidInput("the archive cannot be imported: files of its snapshots are not in it", hint=hint)
 
-    def _earlier(self, wish: importing.Wish) -> importing.Imported | None:
-        with self.store.read() as connection:
-            if not self.again:
-                importing.refuse_earlier(connection, wish.archive)
-            return importing.find_earlier(connection, wish.archive)
+    def _earlier(self, tx: Tx, wish: importing.Wish) -> dict[str, Any] | None:
+        """The answer, if there is nothing to do any more: this request was answered before, or the archive is here."""
+        if self.key is not None and find_answer(tx, USER, self.key) is not None:
+            return once(tx, self.key, _asked(wish), dict)
+        if not self.again:
+            importing.refuse_earlier(tx.connection, wish.archive)
+        earlier = importing.find_earlier(tx.connection, wish.archive)
+        return None if earlier is None else {"archive": wish.archive, "imported": False, **asdict(earlier)}
+
+
+def _asked(wish: importing.Wish) -> str:
+    return f"import {wish.archive} as {wish.workspace} with {wish.prefix}"

@@ -8,9 +8,9 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Header
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -19,8 +19,14 @@ from turnout.hub.sweeping import Sweeper
 from turnout.model.ids import job_name
 from turnout.store import deletion
 from turnout.store.agents import live_agents
+from turnout.store.requests import once
 from turnout.store.respec import respecify
 from turnout.store.store import Store
+from turnout.store.writer import Tx
+
+Key = Annotated[str | None, Header(min_length=8, max_length=128)]
+"""Of a request that may be repeated because its answer got lost: the same key gets the same answer, and nothing more is
+done."""
 
 _WEEK = 7 * 86400.0
 
@@ -40,7 +46,7 @@ def make_router(store: Store, sweeper: Sweeper, nodes: Path) -> APIRouter:
     router = APIRouter()
 
     @router.post("/delete")
-    async def delete(request: DeleteRequest) -> dict[str, Any]:
+    async def delete(request: DeleteRequest, idempotency_key: Key = None) -> dict[str, Any]:
         """What went, or would go. Blobs stay until the next sweep."""
         named = [bool(request.runs), bool(request.jobs), bool(request.experiment or request.workspace)]
         if named.count(True) != 1:
@@ -50,16 +56,15 @@ def make_router(store: Store, sweeper: Sweeper, nodes: Path) -> APIRouter:
             runs=request.runs, jobs=request.jobs, experiment=request.experiment, workspace=request.workspace
         )
 
-        def look() -> deletion.Doomed:
+        def look() -> dict[str, Any]:
             with store.read() as connection:
-                return deletion.find(connection, wanted)
+                return _told(deletion.find(connection, wanted), deleted=False)
 
-        if request.dry_run:
-            doomed = await run_in_threadpool(look)
-        else:
-            doomed = await asyncio.wrap_future(store.submit(lambda tx: deletion.delete(tx, wanted)))
-        jobs = [job_name(job) for job in doomed.jobs]
-        return {"deleted": not request.dry_run, "runs": len(doomed.runs), "jobs": jobs}
+        def work(tx: Tx) -> dict[str, Any]:
+            what = f"delete {request.model_dump_json()}"
+            return once(tx, idempotency_key, what, lambda: _told(deletion.delete(tx, wanted), deleted=True))
+
+        return await (run_in_threadpool(look) if request.dry_run else asyncio.wrap_future(store.submit(work)))
 
     @router.post("/gc")
     async def collect(dry_run: bool = False) -> dict[str, Any]:
@@ -77,6 +82,10 @@ def make_router(store: Store, sweeper: Sweeper, nodes: Path) -> APIRouter:
         return await run_in_threadpool(work)
 
     return router
+
+
+def _told(doomed: deletion.Doomed, *, deleted: bool) -> dict[str, Any]:
+    return {"deleted": deleted, "runs": len(doomed.runs), "jobs": [job_name(job) for job in doomed.jobs]}
 
 
 def _collect(store: Store, sweeper: Sweeper, nodes: Path, *, dry_run: bool) -> dict[str, Any]:

@@ -18,14 +18,12 @@ from turnout.engine.tagging import Tagged, clear_tags, set_tags
 from turnout.errors import InvalidInput
 from turnout.model.ids import check_tag_key
 from turnout.query.names import JobRange, Pattern, parse_name
-from turnout.store import naming, overviews, reads, search
+from turnout.store import job_search, naming, overviews, reads, search
 from turnout.store.store import Connection, Store
 
 T = TypeVar("T")
 View = dict[str, Any]
-_PART = 200
 _MOST = 100_000
-_SIMPLE = frozenset({"name", "created"})  # of a job: its number tells both
 
 
 class Wanted(BaseModel):
@@ -146,29 +144,12 @@ def _find_runs(connection: Connection, wanted: Wanted) -> list[View]:
 
 
 def _find_jobs(connection: Connection, wanted: Wanted) -> list[View]:
-    """Newest first, as many as are needed; all of them only for a sort by something that their number does not tell."""
-    expression, order = query.parse_all(wanted.filters, query.JOBS), wanted.order(query.JOBS)
-    ids = naming.resolve_jobs(connection, wanted.names) if wanted.names else search.all_jobs(connection)
-    ids.sort(reverse=True)
-    if order is not None and order.column in _SIMPLE:
-        ids.sort(reverse=order.descending)
-        order = None
-    now = datetime.now(UTC)
-    if order is not None:
-        views = query.arrange(reads.show_jobs(connection, ids), expression, order, now=now, table=query.JOBS)
-        views = views[::-1] if wanted.from_end else views
-        found = views[wanted.offset : wanted.offset + wanted.limit]
-        return found[::-1] if wanted.from_end else found
-    if wanted.from_end:
-        ids.reverse()
-    found = []
-    for start in range(0, len(ids), _PART):
-        part = reads.show_jobs(connection, ids[start : start + _PART])
-        found += query.arrange(part, expression, None, now=now, table=query.JOBS)
-        if len(found) >= wanted.offset + wanted.limit:
-            break
-    found = found[wanted.offset : wanted.offset + wanted.limit]
-    return found[::-1] if wanted.from_end else found
+    jobs = naming.resolve_jobs(connection, wanted.names) if wanted.names else None
+    choice = job_search.Wanted(
+        jobs=jobs, expression=query.parse_all(wanted.filters, query.JOBS), order=wanted.order(query.JOBS),
+        limit=wanted.limit, offset=wanted.offset, from_end=wanted.from_end,
+    )  # fmt: skip
+    return reads.show_jobs(connection, job_search.find_jobs(connection, choice, datetime.now(UTC)))
 
 
 def _meant(connection: Connection, names: Sequence[str]) -> Tagged:

@@ -127,6 +127,7 @@ class Hub:
         """Writes what was accepted and leaves nothing behind but the state."""
         self._engine.stop()
         self._sweeper.stop()
+        self._notices.stop()
         self._store.close()
         self._blobs.close()
         for path in (self._home.hub_file, *self._socket_paths):
@@ -192,6 +193,7 @@ class Hub:
             self._engine.wake()
 
     def _after_round(self) -> None:
+        self._targets.refresh(self._fleet.serves)
         if time.monotonic() - self._last_client > _QUIET_SECONDS:
             self._sweeper.start_if_due()
         self._notices.look()
@@ -199,7 +201,7 @@ class Hub:
 
     def _stop_when_idle(self) -> None:
         idle = time.monotonic() - self._last_client > self._settings.hub.idle
-        if idle and self._fleet.is_idle():
+        if idle and self._fleet.is_idle() and not self._notices.is_busy:
             with self._store.read() as connection:
                 busy = bool(live_runs(connection))
             if not busy:
@@ -235,6 +237,7 @@ class Hub:
 
     def _describe_targets(self) -> dict[str, dict[str, Any]]:
         described: dict[str, dict[str, Any]] = {}
+        self._targets.refresh(self._fleet.serves)
         for name, target in self._targets.items():
             sessions = [session for session in self._sessions.all() if session.target == name and session.heard]
             described[name] = {

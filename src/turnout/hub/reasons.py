@@ -48,8 +48,10 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
             return {"node": name, "state": "gone", "why": ["No agent is there now.", *explain_node_past(name, runs)]}
         is_silent = any(sessions.is_silent(session.agent, now) for session in here)
         most = sum(session.max_runs for session in here)
-        lines = explain_node(name, runs, is_silent=is_silent, max_runs=most)
-        return {"node": name, "state": "silent" if is_silent else "up", "why": lines}
+        is_kept = any(session.kept for session in here)
+        lines = explain_node(name, runs, is_silent=is_silent, is_kept=is_kept, max_runs=most)
+        state = "silent" if is_silent else "kept" if is_kept else "up"
+        return {"node": name, "state": state, "why": lines}
 
     @router.get("/jobs/{name}/why")
     async def why_job(name: str) -> dict[str, Any]:
@@ -66,7 +68,7 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
 
 def explain_node_past(node: str, runs: list[dict[str, Any]]) -> list[str]:
     """What was on a node that is gone."""
-    return [line for line in explain_node(node, runs, is_silent=False, max_runs=0) if "why run" in line]
+    return [line for line in explain_node(node, runs, is_silent=False, is_kept=False, max_runs=0) if "why run" in line]
 
 
 def _situation(connection: Connection, job: int, view: dict[str, Any]) -> Situation:

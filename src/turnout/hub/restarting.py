@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from fastapi import APIRouter
@@ -12,8 +13,11 @@ from turnout.engine.dispatch import Dispatch
 from turnout.errors import Conflict, NotFound
 from turnout.hub.notifier import Notifier
 from turnout.model.ids import parse_run_name
+from turnout.schedule.machine import RunRecord
 from turnout.store.reads import find_run, show_runs
 from turnout.store.store import Store
+
+_HELPS = {"release": "lets it into the queue", "why": "tells what it waits for", "rerun": "runs it once more"}
 
 
 class RestartRequest(BaseModel):
@@ -31,17 +35,20 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier) -> APIRout
             (view,) = show_runs(connection, [run], children=True)
             return {run, *(find_run(connection, child) for child in view["children"])}, view["state"]
 
-    def names(runs: list[int]) -> list[dict[str, Any]]:
+    def describe(done: list[RunRecord]) -> list[dict[str, Any]]:
         with store.read() as connection:
-            return [
-                {"run": view["name"], "node": view["node"], "attempt": view["attempts"]}
-                for view in show_runs(connection, runs)
-            ]
+            views = show_runs(connection, [record.id for record in done])
+        return [
+            {"run": view["name"], "node": record.node, "attempt": record.attempt, "retried": record.losses_left > 0}
+            for record, view in zip(done, views, strict=True)
+        ]
 
     @router.post("/restart")
     async def restart(wanted: RestartRequest) -> list[dict[str, Any]]:
-        """The attempts that are being ended. What is asked for here is lost when the hub dies before the node hears."""
-        done = dispatch.restart(node=wanted.name)
+        """The attempts that are being ended. It is on the disk that they are, so that a hub that comes after this one
+        asks their nodes too."""
+        on_node = dispatch.held_on(wanted.name)
+        done = await asyncio.wrap_future(dispatch.restart(on_node, by="user")) if on_node else []
         if not done:
             try:
                 runs, state = await run_in_threadpool(look, wanted.name)
@@ -50,12 +57,13 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier) -> APIRout
                     raise
                 hint = "give a run, or a node that runs something: `turnout status` shows both"
                 raise NotFound(f"no run {wanted.name!r}, and no node that runs anything", hint=hint) from error
-            done = dispatch.restart(runs=runs)
+            done = await asyncio.wrap_future(dispatch.restart(runs, by="user"))
             if not done:
-                hint = f"`turnout why {wanted.name}` tells more; `turnout rerun {wanted.name}` runs it once more"
+                again = "release" if state == "created" else "why" if state == "queued" else "rerun"
+                hint = f"`turnout {again} {wanted.name}` {_HELPS[again]}"
                 raise Conflict(f"{wanted.name} is {state}, and on no node", hint=hint)
-        notifier.publish(frozenset(f"agent:{agent}" for agent, _ in done))
-        return await run_in_threadpool(names, [run for _, run in done])
+        notifier.publish(frozenset(f"agent:{record.agent}" for record in done))
+        return await run_in_threadpool(describe, done)
 
     @router.post("/hub/dismiss")
     async def dismiss() -> dict[str, int]:

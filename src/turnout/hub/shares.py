@@ -12,12 +12,15 @@ from starlette.concurrency import run_in_threadpool
 
 from turnout.errors import Conflict, InvalidInput, NotFound, Unavailable
 from turnout.hub.blobs import Blobs
+from turnout.hub.keeping import Key
 from turnout.hub.snapshots import Snapshots
 from turnout.model.ids import check_label
 from turnout.store import shares
 from turnout.store.reads import moment
+from turnout.store.requests import once
 from turnout.store.shares import Share
 from turnout.store.store import Store
+from turnout.store.writer import Tx
 from turnout.wire import manifest
 from turnout.wire.manifest import BadManifest, Entry, is_digest
 
@@ -61,11 +64,11 @@ def make_router(store: Store, blobs: Blobs) -> APIRouter:
         return await run_in_threadpool(shelf.bind, name, binding.path)
 
     @router.delete("/{name}")
-    async def delete_share(name: str) -> dict[str, Any]:
-        share = await run_in_threadpool(shelf.find, name)
-        if not await asyncio.wrap_future(store.submit(lambda tx: shares.delete_share(tx, name))):
-            raise _no_share(name, [])
-        return _view(share)
+    async def delete_share(name: str, idempotency_key: Key = None) -> dict[str, Any]:
+        def work(tx: Tx) -> dict[str, Any]:
+            return once(tx, idempotency_key, f"delete share {name}", lambda: _delete(tx, name))
+
+        return await asyncio.wrap_future(store.submit(work))
 
     return router
 
@@ -103,7 +106,7 @@ class Shares:
             size = sum(entry.size for entry in merged)
             before = old.manifest if old is not None else None
 
-            def work(tx: Any) -> bool:
+            def work(tx: Tx) -> bool:
                 return shares.set_share(tx, name, digest, files=len(merged), size=size, instead_of=before)  # noqa: B023
 
             if self._store.write(work):
@@ -131,6 +134,14 @@ class Shares:
         if self._snapshots.absent([digest]):
             raise Unavailable("a file of the share is not here any more", hint="see `turnout doctor`")
         return digest
+
+
+def _delete(tx: Tx, name: str) -> dict[str, Any]:
+    share = shares.find_share(tx.connection, name)
+    if share is None:
+        raise _no_share(name, [each.name for each in shares.list_shares(tx.connection)])
+    shares.delete_share(tx, name)
+    return _view(share)
 
 
 def _merge(old: list[Entry], new: list[Entry], name: str) -> list[Entry]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Iterable
 
 from turnout.blobs import Blobs
+from turnout.blobs.recent import uptime
 from turnout.errors import Internal, InvalidInput, NotFound
 from turnout.wire import manifest
 from turnout.wire.manifest import BadManifest, Entry
 
-_SURE_SECONDS = 3600.0  # far less than what is kept after somebody asked for it
+_SURE_SECONDS = 600.0  # far less than the hour for which what somebody asked for is kept
 _KEPT = 10_000
 
 
@@ -23,8 +23,8 @@ class Snapshots:
         self._whole: OrderedDict[str, float] = OrderedDict()  # manifest -> when it was found whole
 
     def absent(self, manifests: Iterable[str]) -> list[str]:
-        """Those that are not here as a whole. All blobs of the others stay here for a day, so that a transaction that
-        refers to them has time. InvalidInput for a blob that is no manifest."""
+        """Those that are not here as a whole. All blobs of the others stay here for most of an hour, so that a
+        transaction that refers to them has time. InvalidInput for a blob that is no manifest."""
         asked = list(dict.fromkeys(manifests))
         missing = set(self._blobs.missing(asked))
         return [digest for digest in asked if digest in missing or not self._is_whole(digest)]
@@ -37,8 +37,8 @@ class Snapshots:
             raise InvalidInput(f"blob {digest} is not the manifest of a snapshot: {error}") from error
 
     def _is_whole(self, digest: str) -> bool:
-        now = time.time()  # a collection goes by this clock, too, which does not stand still while the machine sleeps
-        if 0.0 <= now - self._whole.get(digest, 0.0) < _SURE_SECONDS:
+        now = uptime()
+        if digest in self._whole and now - self._whole[digest] < _SURE_SECONDS:
             return True
         try:
             named = {entry.digest for entry in self.entries(digest) if entry.digest}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -46,7 +47,7 @@ class Staged:
     def rows(self, table: str) -> Iterator[dict[str, Any]]:
         for start, size in self._rows.get(table, ()):
             self._file.seek(start)
-            for line in unpack_rows(table, self._file.read(size)).splitlines():
+            for line in io.BytesIO(unpack_rows(table, self._file.read(size))):  # never a list: they may be millions
                 yield _row(table, line)
 
     def output(self) -> Iterator[tuple[str, int, Iterator[bytes]]]:

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from turnout.engine.dispatch import Dispatch
-from turnout.engine.report import PREEMPTED, Telling
+from turnout.engine.report import Telling
 from turnout.engine.sessions import Session, Sessions
 from turnout.errors import Conflict, InvalidInput
 from turnout.hub.blobs import Blobs, receive_pack, send_pack
@@ -170,7 +170,7 @@ def _check_ids(*numbers: int) -> None:
 
 def _check_end(body: dict[str, Any]) -> None:
     numbers = (body.get("exit_code"), body.get("signal"))
-    if body.get("cause", Cause.INFRA) not in {*Cause, PREEMPTED}:
+    if body.get("cause", Cause.INFRA) not in set(Cause):
         raise InvalidInput(f"unknown cause {body['cause']!r}")
     if not all(number is None or (type(number) is int and abs(number) < 1 << 31) for number in numbers):
         raise InvalidInput("an exit code or signal that is none")

@@ -27,6 +27,7 @@ class EventName(StrEnum):
     NODE_LOST = "node_lost"  # the node fell silent for longer than its lease
     CANCEL_REQUESTED = "cancel_requested"  # a person asked
     STOP_REQUESTED = "stop_requested"  # a stopper asked
+    RESTART_REQUESTED = "restart_requested"  # a person asked that it begins anew, as if its node were taken away
     ENDED = "ended"  # the command is over, with its cause
     CAPTURE_AFTER = "capture_after"  # what it left behind was kept
 

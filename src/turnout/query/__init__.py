@@ -29,7 +29,19 @@ otherwise), or an age such as ``90s 15m 2h 3d 1w``: ``started < 2h`` is *less th
 
 from turnout.query.arranging import arrange
 from turnout.query.columns import COLUMNS, NAMESPACES, RUNS, Field, Kind, Table
-from turnout.query.expression import Age, And, Compare, Exists, Expression, Not, Op, Or, Scalar, Value
+from turnout.query.expression import (
+    Age,
+    And,
+    Compare,
+    Exists,
+    Expression,
+    Not,
+    Op,
+    Or,
+    Scalar,
+    Value,
+    columns_of,
+)
 from turnout.query.kinds import BOXES, EXPERIMENTS, JOBS, NODES, TARGETS, WORKSPACES
 from turnout.query.listing import Column, Sort, expand_columns, parse_columns, parse_sort
 from turnout.query.matching import like, look_up, matches, resolve
@@ -39,6 +51,6 @@ from turnout.query.writing import unparse
 __all__ = [
     "BOXES", "COLUMNS", "EXPERIMENTS", "JOBS", "NAMESPACES", "NODES", "RUNS", "TARGETS", "WORKSPACES", "Age", "And",
     "Column", "Compare", "Exists", "Expression", "Field", "Kind", "Not", "Op", "Or", "Scalar", "Sort", "Table",
-    "Value", "arrange", "expand_columns", "like", "look_up", "matches", "parse", "parse_all", "parse_columns",
-    "parse_sort", "resolve", "unparse",
+    "Value", "arrange", "columns_of", "expand_columns", "like", "look_up", "matches", "parse", "parse_all",
+    "parse_columns", "parse_sort", "resolve", "unparse",
 ]  # fmt: skip

@@ -25,9 +25,10 @@ def arrange(
     found = [row for row in rows if wanted is None or matches(wanted, row, table=table)]
     if order is None:
         return found
-    having = [row for row in found if look_up(row, order.column) is not None]
-    having.sort(key=lambda row: _key(look_up(row, order.column)), reverse=order.descending)
-    return having + [row for row in found if look_up(row, order.column) is None]
+    valued = [(look_up(row, order.column), row) for row in found]
+    having = [(_key(value), row) for value, row in valued if value is not None]
+    having.sort(key=lambda pair: pair[0], reverse=order.descending)
+    return [row for _, row in having] + [row for value, row in valued if value is None]
 
 
 def _key(value: object) -> tuple[int, float, list[tuple[int, str]]]:

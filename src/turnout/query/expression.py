@@ -83,3 +83,16 @@ class Or:
 
 
 Expression = Compare | Exists | Not | And | Or
+
+
+def columns_of(expression: Expression | None) -> list[str]:
+    """The columns it asks about, each once, in their order."""
+    match expression:
+        case None:
+            return []
+        case Compare(column) | Exists(column):
+            return [column]
+        case Not(item):
+            return columns_of(item)
+        case And(items) | Or(items):
+            return list(dict.fromkeys(column for item in items for column in columns_of(item)))

@@ -2,86 +2,75 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from turnout.query.columns import Field, Kind, Table
 
-_TEXT = Kind.TEXT
-_LAST = {"first": Field(Kind.TIME, "when its first job was submitted"), "last": Field(Kind.TIME, "… its newest")}
-_AMOUNTS = {"jobs": Field(Kind.INT, "how many jobs"), "runs": Field(Kind.INT, "how many runs were submitted")}
+_text = partial(Field, Kind.TEXT)
+_count = partial(Field, Kind.INT)
+_time = partial(Field, Kind.TIME)
+_JOB_STATES = ("queued", "running", "completed", "failed", "cancelled")
+_SUMS = {
+    "jobs": _count("how many jobs"),
+    "runs": _count("how many runs were submitted, children in the place of their parents"),
+    "live": _count("how many runs are not over"),
+    "first": _time("when its first job was submitted"),
+    "last": _time("… its newest"),
+}
+
+
+def _named(word: str, **columns: Field) -> Table:
+    """A table whose things are called `word`, which is another word for their name."""
+    return Table(columns=columns, aliases={word: "name"})
+
 
 JOBS = Table(
     columns={
-        "name": Field(_TEXT, "the job: job7"),
-        "label": Field(_TEXT, "the name a person gave it"),
-        "experiment": Field(_TEXT, "the experiment it is part of"),
-        "workspace": Field(_TEXT, "the workspace of the experiment"),
-        "target": Field(_TEXT, "the compute target it was sent to"),
-        "state": Field(Kind.STATE, "how it stands", ("queued", "running", "completed", "failed", "cancelled")),
-        "runs": Field(Kind.INT, "how many runs it has, those of a parent not made yet as well"),
-        "done": Field(Kind.INT, "how many of them are over"),
-        "failed": Field(Kind.INT, "how many of them failed"),
-        "live": Field(Kind.INT, "how many of them are not over"),
-        "created": Field(Kind.TIME, "when it was submitted"),
+        "name": _text("the job: job7"),
+        "label": _text("the name a person gave it"),
+        "experiment": _text("the experiment it is part of"),
+        "workspace": _text("the workspace of the experiment"),
+        "target": _text("the compute target it was sent to"),
+        "state": Field(Kind.STATE, "how it stands", _JOB_STATES),
+        "runs": _count("how many runs it has, those of a parent not made yet as well"),
+        "done": _count("how many of them are over"),
+        "failed": _count("how many of them failed"),
+        "live": _count("how many of them are not over"),
+        "created": _time("when it was submitted"),
     },
-    namespaces={"tags": Field(_TEXT, "a tag"), "counts": Field(Kind.INT, "how many runs are in a state")},
+    namespaces={"tags": _text("a tag"), "counts": _count("how many runs are in a state")},
     aliases={"status": "state", "job": "name"},
     shown_only=frozenset({"command"}),
 )
-
-EXPERIMENTS = Table(
-    columns={
-        "name": Field(_TEXT, "the experiment"),
-        "workspace": Field(_TEXT, "the workspace it belongs to"),
-        **_AMOUNTS,
-        "live": Field(Kind.INT, "how many runs are not over"),
-        **_LAST,
-    },
-    aliases={"experiment": "name"},
+EXPERIMENTS = _named(
+    "experiment", name=_text("the experiment"), workspace=_text("the workspace it belongs to"), **_SUMS
 )
-
-WORKSPACES = Table(
-    columns={
-        "name": Field(_TEXT, "the workspace"),
-        "experiments": Field(Kind.INT, "how many experiments"),
-        **_AMOUNTS,
-        "live": Field(Kind.INT, "how many runs are not over"),
-        **_LAST,
-    },
-    aliases={"workspace": "name"},
+WORKSPACES = _named("workspace", name=_text("the workspace"), experiments=_count("how many experiments"), **_SUMS)
+TARGETS = _named(
+    "target",
+    name=_text("the compute target"),
+    service=_text("the service, or provider, it is at"),
+    max_runs=_count("runs at once on one node"),
+    nodes=_count("nodes that work for it now"),
+    waiting=_count("runs in its queue"),
+    running=_count("runs on its nodes"),
 )
-
-TARGETS = Table(
-    columns={
-        "name": Field(_TEXT, "the compute target"),
-        "service": Field(_TEXT, "the service, or provider, it is at"),
-        "max_runs": Field(Kind.INT, "runs at once on one node"),
-        "nodes": Field(Kind.INT, "nodes that work for it now"),
-        "waiting": Field(Kind.INT, "runs in its queue"),
-        "running": Field(Kind.INT, "runs on its nodes"),
-    },
-    aliases={"target": "name"},
+NODES = _named(
+    "node",
+    name=_text("the node"),
+    target=_text("the target it works for"),
+    state=_text("launching, up or gone"),
+    agent=_count("the agent on it"),
+    cpus=_count("its processors"),
+    gpus=_count("its GPUs"),
+    memory=_count("its memory, in bytes"),
+    running=_count("runs on it"),
+    since=_time("when its agent was started"),
 )
-
-NODES = Table(
-    columns={
-        "name": Field(_TEXT, "the node"),
-        "target": Field(_TEXT, "the target it works for"),
-        "state": Field(_TEXT, "launching, up or gone"),
-        "agent": Field(Kind.INT, "the agent on it"),
-        "cpus": Field(Kind.INT, "its processors"),
-        "gpus": Field(Kind.INT, "its GPUs"),
-        "memory": Field(Kind.INT, "its memory, in bytes"),
-        "running": Field(Kind.INT, "runs on it"),
-        "since": Field(Kind.TIME, "when its agent was started"),
-    },
-    aliases={"node": "name"},
-)
-
-BOXES = Table(
-    columns={
-        "name": Field(_TEXT, "the box"),
-        "address": Field(_TEXT, "its host, with the user where one is given"),
-        "os": Field(_TEXT, "its operating system"),
-        "max_runs": Field(Kind.INT, "runs at once on it"),
-    },
-    aliases={"box": "name"},
+BOXES = _named(
+    "box",
+    name=_text("the box"),
+    address=_text("its host, with the user where one is given"),
+    os=_text("its operating system"),
+    max_runs=_count("runs at once on it"),
 )

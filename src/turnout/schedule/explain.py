@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from turnout.model.measures import write_size
 from turnout.model.spec import Resources
 
 _ENDED = {
@@ -25,19 +27,24 @@ _ENDED = {
 }
 _DOES = {"starting": "prepares its directory", "running": "executes", "finishing": "keeps what it left behind"}
 _BECAME = {"failed": "failed", "cancelled": "was cancelled", "stopped": "was stopped"}
+#: Messages of nodes that tell no more than the reason does.
+_SAID = re.compile(r"exit code \d+|killed by \w+|time limit reached|out of memory|cancelled|stopped|preempted")
+_AGAIN = "`turnout rerun {name}` runs it once more."
 _OVER = frozenset({"completed", "failed", "cancelled", "stopped"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """The run as it is shown, its attempts, how many runs wait before it (None: it does not wait), what it asks for,
-    and how many runs of its job may be at once on one node (None: any number)."""
+    how many runs of its job may be at once on one node (None: any number), and the directory that is kept with its node
+    until that is released, if one is."""
 
     run: Mapping[str, Any]
     attempts: list[dict[str, Any]]
     ahead: int | None
     need: Resources = field(default_factory=Resources)
     concurrent: int | None = None
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +83,16 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
     run = situation.run
     state = run["state"]
     if state in _OVER:
-        return [*_end(run), *_earlier(situation)]
+        return [*_end(situation), *_earlier(situation), *_kept(situation)]
     if state == "created":
         return [f"It is held. `turnout release {run['name']}` lets it into the queue."]
     if state == "queued":
         return [*_waiting(situation, place), *_earlier(situation)]
-    if state == "running" and not run["attempts"]:
+    is_parent = bool(run["children"] or run["remaining"])
+    if is_parent and not run["node"]:
         return [_family(run)]
-    lines = [f"It {_DOES.get(state, 'waits')} on {run['node'] or 'no node yet'}, attempt {run['attempts']}."]
+    who = "Its parent script" if is_parent else "It"
+    lines = [f"{who} {_DOES.get(state, 'waits')} on {run['node'] or 'no node yet'}, attempt {run['attempts']}."]
     if place is not None and any(node.is_silent for node in place.up if node.name == run["node"]):
         lines.append(
             "That node has fallen silent. If it stays so, the run is given up there and tried again if it may be."
@@ -97,7 +106,8 @@ def _family(run: Mapping[str, Any]) -> str:
     return f"All its children are made, and it ends with the last of them; `turnout show {run['name']}` lists them."
 
 
-def _end(run: Mapping[str, Any]) -> list[str]:
+def _end(situation: Situation) -> list[str]:
+    run = situation.run
     if run["state"] == "completed":
         return ["It completed."]
     if run["children"] and run["state"] == "failed":
@@ -107,12 +117,24 @@ def _end(run: Mapping[str, Any]) -> list[str]:
     text = _ENDED.get(run["reason"] or "", "no reason was recorded").format(
         exit_code=run["exit_code"], signal=run["signal"], message=run["message"] or "it is not known how"
     )
+    name = run["name"]
+    if situation.attempts and situation.attempts[-1]["cause"] == "spawn_failed":
+        return ["It failed: it could not be started.", *run["message"].splitlines(), _AGAIN.format(name=name)]
     lines = [f"It {_BECAME[run['state']]}: {text}."]
-    if run["message"] and run["reason"] not in ("infra", "node_lost"):
-        lines.append(run["message"])
+    if run["message"] and run["reason"] not in ("infra", "node_lost") and not _SAID.fullmatch(run["message"]):
+        lines += run["message"].splitlines()
     if run["reason"] in ("exit_code", "signal", "oom", "timeout"):
-        lines.append(f"`turnout logs {run['name']}` shows what it printed.")
+        lines.append(f"`turnout logs {name}` shows what it printed.")
+    if run["reason"] in ("infra", "node_lost", "preempted"):
+        lines.append(_AGAIN.format(name=name))
     return lines
+
+
+def _kept(situation: Situation) -> list[str]:
+    if not situation.kept:
+        return []
+    node = situation.run["node"]
+    return [f"Its directory is kept, {situation.kept} on {node}; `turnout release {node}` lets it go."]
 
 
 def _waiting(situation: Situation, place: Place | None) -> list[str]:
@@ -161,8 +183,10 @@ def _lacks(situation: Situation, node: Node) -> list[str]:
         wanted = "a free slot" if slots <= 1 else f"{need.cpus} free slots"
         lacking.append(f"{wanted} ({node.free_slots:g} of {node.max_runs} free)")
     if (need.memory or 0) > node.free_memory:
-        of = f" of {_size(node.memory)}" if node.memory is not None else ""
-        lacking.append(f"{_size(need.memory or 0)} of memory ({_size(node.free_memory)}{of} not promised to others)")
+        of = f" of {write_size(node.memory)}" if node.memory is not None else ""
+        lacking.append(
+            f"{write_size(need.memory or 0)} of memory ({write_size(node.free_memory)}{of} not promised to others)"
+        )
     if (need.gpus or 0) > node.free_gpus:
         of = f" of {node.gpus}" if node.gpus is not None else ""
         lacking.append(f"{_gpus(need.gpus)} ({node.free_gpus}{of} free)")
@@ -179,7 +203,7 @@ def _too_much(need: Resources, nodes: Sequence[Node], target: str) -> str:
     if (need.cpus or 0) > (most := max(node.max_runs for node in nodes)):
         parts.append(f"{need.cpus} cpus, and {where} runs {most} at once")
     if need.memory is not None and None not in memory and need.memory > (most := max(size or 0 for size in memory)):
-        parts.append(f"{_size(need.memory)} of memory, and {where} has {_size(most)}")
+        parts.append(f"{write_size(need.memory)} of memory, and {where} has {write_size(most)}")
     if need.gpus is not None and None not in gpus and need.gpus > (most := max(count or 0 for count in gpus)):
         parts.append(f"{_gpus(need.gpus)}, and {where} has {most or 'none'}")
     if not parts and not any(_is_enough(node, need) for node in nodes):
@@ -199,14 +223,6 @@ def _gpus(count: int | None) -> str:
     return "1 GPU" if count == 1 else f"{count} GPUs"
 
 
-def _size(count: int) -> str:
-    """Bytes as people write them: 64G, 23.5G, 512M."""
-    for unit, letter in ((1 << 40, "T"), (1 << 30, "G"), (1 << 20, "M"), (1 << 10, "K")):
-        if count >= unit:
-            return f"{count / unit:.1f}".removesuffix(".0") + letter
-    return f"{count} bytes"
-
-
 def _earlier(situation: Situation) -> list[str]:
     """What became of the attempts before the current one."""
     over = situation.attempts if situation.run["state"] == "queued" else situation.attempts[:-1]
@@ -218,4 +234,5 @@ def _attempt(attempt: Mapping[str, Any]) -> str:
     if attempt["cause"] is None:
         return f"{where} was given back before it began."
     detail = attempt["message"] or (f"exit code {attempt['exit_code']}" if attempt["exit_code"] is not None else "")
-    return f"{where} ended: {attempt['cause']}{', ' + detail if detail else ''}."
+    told = f", {detail}" if detail and detail != attempt["cause"] else ""
+    return f"{where} ended: {attempt['cause']}{told}."

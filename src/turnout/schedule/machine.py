@@ -37,6 +37,7 @@ class Cause(StrEnum):
     OOM = "oom"
     CANCELLED = "cancelled"
     STOPPED = "stopped"
+    PREEMPTED = "preempted"
     SPAWN_FAILED = "spawn_failed"
     INFRA = "infra"
 
@@ -45,8 +46,9 @@ class RunRecord(NamedTuple):
     """What the machine needs to know of a run; the mutable part of its row.
 
     A parent (`children_planned` > 0) is on a node only while its parent script runs there; its children are.
-    `remaining` of them are still to be made, `open_children` are made and not ended. A tuple, because every step makes
-    a new one: ten for a plain run.
+    `remaining` of them are still to be made, `open_children` are made and not ended. `cancel` is the end that was
+    asked for: of the run, or (PREEMPTED) of its current attempt. A tuple, because every step makes a new one: ten for a
+    plain run.
     """
 
     id: int
@@ -81,6 +83,11 @@ class RunRecord(NamedTuple):
     @property
     def is_terminal(self) -> bool:
         return self.state in TERMINAL
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether someone wants it ended for good."""
+        return self.cancel is not None and self.cancel is not Cause.PREEMPTED
 
     @property
     def on_node(self) -> bool:
@@ -159,7 +166,10 @@ _VERDICT: dict[Cause, tuple[RunState, Reason]] = {
     Cause.INFRA: (RunState.FAILED, Reason.INFRA),
     Cause.CANCELLED: (RunState.CANCELLED, Reason.USER),
     Cause.STOPPED: (RunState.STOPPED, Reason.PRUNED),
+    Cause.PREEMPTED: (RunState.FAILED, Reason.PREEMPTED),
 }
+#: How an attempt ends that its own command did not end: what was asked for meanwhile says why.
+_NOT_ITS_OWN = frozenset({Cause.INFRA, Cause.PREEMPTED})
 
 
 def enqueue(record: RunRecord, now: float) -> Step:
@@ -209,7 +219,7 @@ def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step
     A waiting run ends at once; one on a node is marked, and ends when its node says so; a parent makes no more children
     and ends with its last open one (the caller cancels those).
     """
-    if record.is_terminal or record.cancel is not None:
+    if record.is_terminal or record.is_cancelled:
         return DUPLICATE
     name = EventName.CANCEL_REQUESTED if cause is Cause.CANCELLED else EventName.STOP_REQUESTED
     asked = record._replace(cancel=cause, remaining=0)
@@ -218,6 +228,13 @@ def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step
         return Step(asked, events)
     closed = _close_parent(asked, now) if record.is_parent else _close(asked, cause, now)
     return Step(closed.record, (*events, *closed.events))
+
+
+def request_preempt(record: RunRecord, by: str) -> Step | Refusal:
+    """Someone wants the current attempt ended, as if its node had been taken away: another follows. Idempotent."""
+    if not record.on_node or record.cancel is not None:
+        return DUPLICATE
+    return Step(record._replace(cancel=Cause.PREEMPTED), ((EventName.RESTART_REQUESTED, {"by": by}),))
 
 
 def make_child(parent: RunRecord, index: int, child_name: str, remaining: int) -> Step:
@@ -259,7 +276,7 @@ def verdict(record: RunRecord) -> tuple[RunState, Reason | None]:
     assert record.cause is not None
     if record.cause is Cause.EXIT and record.exit_code == 0:
         return RunState.COMPLETED, None
-    if record.cancel is not None and record.cause is Cause.INFRA:
+    if record.cancel is not None and record.cause in _NOT_ITS_OWN:
         return _VERDICT[record.cancel]
     return _VERDICT[record.cause]
 
@@ -288,7 +305,7 @@ def _capture(record: RunRecord, data: Data, now: float) -> Step | Refusal:
     captured: tuple[EventName, Data] = (EventName.CAPTURE_AFTER, data)
     state, reason = verdict(record)
     record = record._replace(progress=Progress.CAPTURED, reason=reason)
-    if state is RunState.FAILED and record.cancel is None:
+    if state is RunState.FAILED and not record.is_cancelled:
         retried = _retry(record, now)
         if retried is not None:
             return Step(retried.record, (captured, *retried.events))
@@ -301,7 +318,7 @@ def _capture(record: RunRecord, data: Data, now: float) -> Step | Refusal:
 def _return(record: RunRecord, now: float) -> Step | Refusal:
     if record.progress >= Progress.RUNNING:
         return DUPLICATE
-    if record.cancel is not None:
+    if record.cancel is not None and record.is_cancelled:
         return _close(record, record.cancel, now)
     return _requeue(record, {"reason": "returned", "attempt": record.attempt}, now)
 
@@ -312,7 +329,7 @@ def _lose(record: RunRecord, fact: Lost, now: float) -> Step:
         {"node": record.node, "attempt": record.attempt, "reason": fact.reason, "message": fact.message},
     )
     record = record._replace(reason=fact.reason, cause=Cause.INFRA, exit_code=None, signal=None, message=fact.message)
-    if record.cancel is not None:
+    if record.cancel is not None and record.is_cancelled:
         closed = _close(record, record.cancel, now)
         return Step(closed.record, (lost, *closed.events))
     retried = _retry(record, now)
@@ -337,7 +354,7 @@ def _retry(record: RunRecord, now: float) -> Step | None:
 
 
 def _requeue(record: RunRecord, data: Data, now: float) -> Step:
-    queued = record._replace(state=RunState.QUEUED, queued=now, progress=Progress.CLAIMED, node=None, agent=None)
+    queued = _let_go(record)._replace(state=RunState.QUEUED, queued=now)
     events: tuple[tuple[EventName, Data], ...] = ((EventName.REQUEUED, data),)
     if record.is_parent:
         queued = queued._replace(**_NO_CAUSE)  # what became of its script on one node is not its own end
@@ -345,6 +362,12 @@ def _requeue(record: RunRecord, data: Data, now: float) -> Step:
             closed = _close_parent(queued, now)
             return Step(closed.record, (*events, *closed.events))
     return Step(queued, events)
+
+
+def _let_go(record: RunRecord) -> RunRecord:
+    """It is on no node any more: what was asked of its attempt is done with."""
+    cancel = record.cancel if record.is_cancelled else None
+    return record._replace(progress=Progress.CLAIMED, node=None, agent=None, cancel=cancel)
 
 
 def _close(record: RunRecord, cause: Cause, now: float) -> Step:
@@ -361,11 +384,12 @@ def _script_over(record: RunRecord, now: float, *, ok: bool) -> Step:
     there. If not it makes no more anywhere, and ends with those it has."""
     data: Data = {"node": record.node, "attempt": record.attempt, "exit_code": record.exit_code, "ok": ok}
     events: tuple[tuple[EventName, Data], ...] = ((EventName.PARENT_SCRIPT, data),)
-    parent = record._replace(progress=Progress.CLAIMED, node=None, agent=None)
+    parent = _let_go(record)
     if ok:
         parent = parent._replace(state=RunState.QUEUED, **_NO_CAUSE)
     else:
-        message = f"its parent script failed on {record.node}: {record.message}"
+        failed = f"its parent script failed on {record.node}: {record.message}"
+        message = record.message if record.is_cancelled else failed
         parent = parent._replace(state=RunState.RUNNING, remaining=0, message=message)
     if parent.remaining:
         return Step(parent, (*events, (EventName.REQUEUED, {"remaining": parent.remaining})))
@@ -378,7 +402,7 @@ def _script_over(record: RunRecord, now: float, *, ok: bool) -> Step:
 def _close_parent(record: RunRecord, now: float) -> Step:
     """The last child ended: the parent does too, with what became of its children as its cause."""
     failed = record.failed_children
-    if record.cancel is not None:
+    if record.cancel is not None and record.is_cancelled:
         state, reason = _VERDICT[record.cancel]
         closed = record._replace(state=state, reason=reason, ended=now)
     elif record.cause is not None:  # its script failed
@@ -391,6 +415,6 @@ def _close_parent(record: RunRecord, now: float) -> Step:
         closed = record._replace(state=RunState.COMPLETED, exit_code=0, ended=now)
     data: Data = {
         "state": closed.state, "reason": closed.reason, "exit_code": closed.exit_code, "signal": closed.signal,
-        "message": closed.message, "children": closed.children_planned, "failed": failed,
+        "message": closed.message, "planned": closed.children_planned, "failed": failed,
     }  # fmt: skip
     return Step(closed, ((EventName.ENDED, data),))

@@ -72,6 +72,8 @@ def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
             return record._replace(cancel=Cause.CANCELLED, remaining=0)
         case EventName.STOP_REQUESTED:
             return record._replace(cancel=Cause.STOPPED, remaining=0)
+        case EventName.RESTART_REQUESTED:
+            return record._replace(cancel=Cause.PREEMPTED)
         case _:
             return record
 
@@ -91,7 +93,7 @@ def _closed(record: RunRecord, data: Data, time: float) -> RunRecord:
     record = record._replace(
         state=RunState(str(data["state"])), reason=Reason(str(reason)) if reason else None, ended=time
     )
-    if "children" not in data:
+    if "planned" not in data:
         return record
     return record._replace(
         exit_code=_maybe_int(data["exit_code"]), signal=_maybe_int(data["signal"]), message=str(data["message"])
@@ -101,12 +103,12 @@ def _closed(record: RunRecord, data: Data, time: float) -> RunRecord:
 def _script_over(record: RunRecord, *, ok: bool) -> RunRecord:
     remaining = record.remaining if ok else 0
     state = RunState.QUEUED if remaining else RunState.RUNNING
-    after = record._replace(state=state, remaining=remaining, progress=Progress.CLAIMED, node=None, ended=None)
+    after = _let_go(record)._replace(state=state, remaining=remaining)
     return after._replace(reason=None, cause=None, exit_code=None, signal=None, message="") if ok else after
 
 
 def _requeued(record: RunRecord, data: Data, time: float) -> RunRecord:
-    queued = record._replace(state=RunState.QUEUED, queued=time, progress=Progress.CLAIMED, node=None, ended=None)
+    queued = _let_go(record)._replace(state=RunState.QUEUED, queued=time)
     if record.is_parent:
         queued = queued._replace(reason=None, cause=None, exit_code=None, signal=None, message="")
     if data["reason"] == "returned":
@@ -114,6 +116,11 @@ def _requeued(record: RunRecord, data: Data, time: float) -> RunRecord:
     if data["reason"] in _LOSSES:
         return queued._replace(losses_left=record.losses_left - 1)
     return queued._replace(failures_left=record.failures_left - 1)
+
+
+def _let_go(record: RunRecord) -> RunRecord:
+    cancel = record.cancel if record.is_cancelled else None
+    return record._replace(progress=Progress.CLAIMED, node=None, ended=None, cancel=cancel)
 
 
 def _int(value: object) -> int:

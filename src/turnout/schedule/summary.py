@@ -12,9 +12,14 @@ _MOST_GROUPS = 5
 
 
 def explain_job(job: Mapping[str, Any], runs: Sequence[Run], waiting: Sequence[str]) -> list[str]:
-    """`runs` are the job's; `waiting` says why the first of those that wait does."""
+    """`runs` are the job's, or the last of very many; `waiting` says why the first of those that wait does."""
     lines = [_counted(job["counts"])]
-    queued = [run for run in runs if run["state"] in ("created", "queued")]
+    if len(runs) < min(job["runs"], sum(job["counts"].values())):
+        lines.append(f"Of the last {len(runs)} of them:")
+    held = [run for run in runs if run["state"] == "created"]
+    if held:
+        lines.append(f"{_names(held)} {_verb(held, 'is', 'are')} held; `turnout release {job['name']}` lets them go.")
+    queued = [run for run in runs if run["state"] == "queued"]
     if queued:
         why = f" {queued[0]['name']}: {waiting[0]}" if waiting else ""
         lines.append(f"{_names(queued)} {_verb(queued, 'waits', 'wait')}.{why}")
@@ -27,13 +32,13 @@ def explain_job(job: Mapping[str, Any], runs: Sequence[Run], waiting: Sequence[s
         lines.append(f"`turnout list runs --filter 'job={job['name']} and state=failed'` lists those that failed.")
     elif not any(run["state"] in LIVE for run in runs):
         lines.append(f"`turnout list runs --filter job={job['name']}` lists its runs.")
-    else:
+    elif len(held) < len(runs):
         lines.append(f"`turnout attach {job['name']}` follows it.")
     return lines
 
 
-def explain_node(node: str, runs: Sequence[Run], *, is_silent: bool, max_runs: int) -> list[str]:
-    """`runs` are those that were on it last, newest first."""
+def explain_node(node: str, runs: Sequence[Run], *, is_silent: bool, is_kept: bool, max_runs: int) -> list[str]:
+    """`runs` are those that were on it last, newest first. One that `is_kept` stays until it is released."""
     lines = []
     if is_silent:
         lines.append("It has fallen silent. If it stays so, its runs are given up there, and tried again if they may.")
@@ -41,6 +46,8 @@ def explain_node(node: str, runs: Sequence[Run], *, is_silent: bool, max_runs: i
     if here:
         lines.append(f"{_names(here)} {_verb(here, 'is', 'are')} on it; it takes {max_runs} at once.")
         lines.append(f"`turnout attach {here[0]['name']}` shows what it prints; `turnout restart {node}` ends all.")
+    elif is_kept:
+        lines.append(f"It is kept, with what ran there; `turnout release {node}` lets it go.")
     else:
         lines.append(f"Nothing is on it; it takes {max_runs} at once, and leaves when there is nothing more to do.")
     return [*lines, *_ended(runs)]

@@ -22,7 +22,7 @@ from turnout.store.reads import moment
 from turnout.store.roomy import roomy
 from turnout.store.values import param_row, storable_name
 from turnout.store.writer import Tx
-from turnout.wire.archive import Counts
+from turnout.wire.archive import BadArchive, Counts
 
 _MOST_ROWS = 5000
 _PIECE = 256 << 10
@@ -87,7 +87,8 @@ def refuse_earlier(connection: sa.Connection, archive: str) -> None:
 
 
 def insert(tx: Tx, source: Source, contents: Contents, wish: Wish, counts: Counts) -> Imported:
-    """Writes all of it. Conflict, before anything is written, when it is here already; any other error undoes all."""
+    """Writes all of it. Conflict, before anything is written, when it is here already; any other error undoes all, also
+    BadArchive, when there are rows of which there can be only one."""
     refuse_earlier(tx.connection, wish.archive)
     new = _Numbers(
         jobs=next_numbers(tx, "job", len(contents.jobs)),
@@ -184,8 +185,10 @@ def _insert_rows(tx: Tx, each: Archived, rows: Iterator[Row], convert: _Convert)
 
 
 def _write(tx: Tx, each: Archived, names: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    if rows:
+    try:
         Bulk(each.table.insert(), list(names)).execute(tx.connection, rows)
+    except sa.exc.IntegrityError as error:  # their owners are new: they can only be in each other's way
+        raise BadArchive(f"a row of {each.table.name} is in it twice") from error
 
 
 def _insert_output(tx: Tx, source: Source, contents: Contents, new: _Numbers) -> None:

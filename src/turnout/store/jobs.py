@@ -63,7 +63,7 @@ def insert_job(tx: Tx, spec: JobSpec) -> tuple[int, list[int]]:
         "spec": json.dumps(shared), "environment": environment, "before": spec.before, "created": tx.now,
         "data": spec.data.manifest if spec.data is not None else None,
         "model": spec.model.manifest if spec.model is not None else None,
-        "notify": None if spec.notify == "bell" else spec.notify, "run_count": spec.outer_runs,
+        "notify": None if spec.notify == "bell" else spec.notify, "run_count": spec.commands,
         "children_total": spec.total if spec.shares_children else None,
     }  # fmt: skip
     tx.connection.execute(schema.jobs.insert(), row)

@@ -13,6 +13,8 @@ from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
 from turnout.schedule.machine import Cause, Data, RunRecord, Step
 from turnout.store import schema
 from turnout.store.bulk import Bulk
+from turnout.store.parts import MOST_IN as MOST_IN
+from turnout.store.parts import in_parts
 from turnout.store.writer import Tx
 
 #: What is written of a record, in the order of `_row`.
@@ -25,7 +27,6 @@ RECORD_COLUMNS = [schema.runs.c[name] for name in RunRecord._fields]
 _STATES = {state.value: state for state in RunState}
 _REASONS: dict[str | None, Reason | None] = {None: None, **{reason.value: reason for reason in Reason}}
 _CAUSES: dict[str | None, Cause | None] = {None: None, **{cause.value: cause for cause in Cause}}
-MOST_IN = 500  # bound parameters per statement; SQLite's limit is 32766, plans stay small
 
 
 _RUNS, _ATTEMPTS = schema.runs, schema.attempts
@@ -88,8 +89,8 @@ class Ledger:
     def load(self, ids: Iterable[int]) -> None:
         """Reads (and on PostgreSQL locks, in id order) the runs not read yet. Unknown ids are left out."""
         missing = sorted(set(ids) - self._new.keys())
-        for start in range(0, len(missing), MOST_IN):
-            for row in self._tx.connection.execute(_LOAD, {"ids": missing[start : start + MOST_IN]}):
+        for part in in_parts(missing):
+            for row in self._tx.connection.execute(_LOAD, {"ids": part}):
                 record = to_record(row)
                 self._old[record.id] = self._new[record.id] = record
 

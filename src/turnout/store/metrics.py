@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from turnout.store import schema
-from turnout.store.ledger import MOST_IN
+from turnout.store.parts import MOST_IN, in_parts
 from turnout.store.values import LARGEST_INT, storable_name
 from turnout.store.writer import Tx
 
@@ -126,9 +126,7 @@ def name_ids(tx: Tx, names: set[str]) -> dict[str, int]:
 def _name_ids(tx: Tx, names: set[str]) -> dict[str, int]:
     table = schema.metric_names
     found: dict[str, int] = {}
-    wanted = sorted(names)
-    for start in range(0, len(wanted), MOST_IN):
-        part = wanted[start : start + MOST_IN]
+    for part in in_parts(sorted(names)):
         found.update(
             {row.name: row.id for row in tx.connection.execute(sa.select(table).where(table.c.name.in_(part)))}
         )
@@ -168,9 +166,8 @@ def _open_chunks(tx: Tx, known: dict[tuple[int, int], dict[str, Any]]) -> dict[t
     table = schema.metric_chunks
     wanted = {key: row["count"] - row["count"] % CHUNK for key, row in known.items() if row["count"] % CHUNK}
     tails: dict[tuple[int, int], tuple[int, Series]] = {}
-    keys = sorted(wanted)
-    for start in range(0, len(keys), MOST_IN // 3):
-        part = [(*key, wanted[key]) for key in keys[start : start + MOST_IN // 3]]
+    for keys in in_parts(sorted(wanted), MOST_IN // 3):
+        part = [(*key, wanted[key]) for key in keys]
         select = sa.select(table.c.run_id, table.c.name_id, table.c.start, table.c.points).where(
             sa.tuple_(table.c.run_id, table.c.name_id, table.c.start).in_(part)
         )

@@ -12,7 +12,7 @@ from turnout.errors import InvalidInput, NotFound
 from turnout.model.ids import run_name
 from turnout.query.names import JobRange, Named, OneRun, Pattern, RunRange, Word, parse_name
 from turnout.store import schema
-from turnout.store.ledger import MOST_IN
+from turnout.store.parts import in_parts
 
 _RUNS, _JOBS = schema.runs, schema.jobs
 Condition = sa.ColumnElement[bool]
@@ -83,8 +83,7 @@ def resolve_jobs(connection: sa.Connection, names: Sequence[str]) -> list[int]:
 def _ids(connection: sa.Connection, wanted: list[OneRun]) -> list[int]:
     found: dict[tuple[int, int], int] = {}
     columns = (_RUNS.c.id, _RUNS.c.number, _RUNS.c.child)
-    for start in range(0, len(wanted), MOST_IN):
-        part = wanted[start : start + MOST_IN]
+    for part in in_parts(wanted):
         outer = [name.number for name in part if not name.child]
         inner = [(name.number, name.child) for name in part if name.child]
         pairs = sa.or_(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +12,7 @@ from turnout.model.state import LIVE, ON_NODE
 from turnout.store import schema
 from turnout.store.agents import AgentState
 from turnout.store.distinct import few_values
+from turnout.store.parts import in_parts
 from turnout.store.reads import View, moment
 
 _RUNS, _JOBS, _AGENTS = schema.runs, schema.jobs, schema.agents
@@ -87,10 +89,23 @@ def _node(row: Any, running: int) -> View:
     facts = json.loads(row["facts"] or "{}")
     gpus = facts.get("gpus")
     return {
-        "name": row["node"], "target": row["target"], "state": row["state"], "agent": row["id"],
+        "name": row["node"], "target": row["target"], "agent": row["id"],
+        "state": "kept" if row["kept"] and row["state"] == AgentState.UP else row["state"],
         "cpus": facts.get("cpus"), "gpus": None if gpus is None else len(gpus), "memory": facts.get("memory"),
         "running": running, "since": moment(row["created"]), "ended": moment(row["ended"]),
     }  # fmt: skip
+
+
+def kept_nodes(connection: sa.Connection, runs: Collection[int]) -> set[str]:
+    """Those on which attempts of these runs were, and that stay until they are released."""
+    attempts = schema.attempts
+    found: set[str] = set()
+    for part in in_parts(runs):
+        select = sa.select(attempts.c.node).where(
+            attempts.c.run_id.in_(part), attempts.c.node == _AGENTS.c.node, _AGENTS.c.kept == 1
+        )
+        found |= set(connection.execute(select.distinct()).scalars())
+    return found
 
 
 def is_node(connection: sa.Connection, name: str) -> bool:

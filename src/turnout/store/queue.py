@@ -15,7 +15,8 @@ from turnout.model.state import LIVE, RunState
 from turnout.schedule.machine import RunRecord
 from turnout.store import schema
 from turnout.store.jobs import next_numbers
-from turnout.store.ledger import MOST_IN, RECORD_COLUMNS, to_record
+from turnout.store.ledger import RECORD_COLUMNS, to_record
+from turnout.store.parts import in_parts
 from turnout.store.writer import Tx
 
 _RUNS = schema.runs
@@ -161,7 +162,7 @@ def live_runs(connection: sa.Connection, *, job: int | None = None) -> list[int]
 
 def live_children(tx: Tx, parents: set[int]) -> set[int]:
     found: set[int] = set()
-    for part in _parts(parents):
+    for part in in_parts(sorted(parents)):
         select = sa.select(_RUNS.c.id).where(_RUNS.c.parent.in_(part), _RUNS.c.state.in_(_LIVE))
         found |= {row.id for row in tx.connection.execute(select)}
     return found
@@ -173,16 +174,10 @@ def runs_of_agent(tx: Tx, agent: int) -> list[int]:
 
 def names_of(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
     names: dict[int, str] = {}
-    for part in _parts(ids):
+    for part in in_parts(sorted(ids)):
         select = sa.select(_RUNS.c.id, _RUNS.c.number, _RUNS.c.child).where(_RUNS.c.id.in_(part))
         names.update({row.id: run_name(row.number, row.child or None) for row in tx.connection.execute(select)})
     return names
-
-
-def _parts(ids: Iterable[int]) -> Iterator[list[int]]:
-    ordered = sorted(ids)
-    for start in range(0, len(ordered), MOST_IN):
-        yield ordered[start : start + MOST_IN]
 
 
 def _entry(row: Iterable[Any]) -> Entry:

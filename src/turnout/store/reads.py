@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from turnout.errors import NotFound
 from turnout.model.event import EventName
 from turnout.model.ids import job_name, parse_job_name, parse_run_name, run_name
-from turnout.model.state import LIVE
 from turnout.store import schema
-from turnout.store.ledger import MOST_IN
+from turnout.store.parts import in_parts
+from turnout.store.tallies import Counts, job_counts, live_of, state_of
 
 View = dict[str, Any]
 
@@ -58,7 +58,7 @@ def show_runs(connection: sa.Connection, ids: Sequence[int], *, children: bool =
     """The stable form of these runs, in the order of `ids`."""
     rows: dict[int, View] = {}
     table = schema.runs
-    for part in _parts(ids):
+    for part in in_parts(ids):
         for row in connection.execute(sa.select(table).where(table.c.id.in_(part))).mappings():
             rows[row["id"]] = _to_view(row)
     _add_scripts(connection, rows)
@@ -90,7 +90,7 @@ def _add_scripts(connection: sa.Connection, rows: dict[int, View]) -> None:
     """A run of a script has its arguments alone; shown is the command as it was submitted."""
     table = schema.jobs
     scripts: dict[int, str] = {}
-    for part in _parts(sorted({view["_job"] for view in rows.values()})):
+    for part in in_parts(sorted({view["_job"] for view in rows.values()})):
         select = sa.select(table.c.id, table.c.display).where(table.c.id.in_(part), table.c.script.is_not(None))
         scripts.update({row.id: json.loads(row.display)[0] for row in connection.execute(select)})
     for view in rows.values():
@@ -102,7 +102,7 @@ def _add_parents(connection: sa.Connection, rows: dict[int, View]) -> None:
     parents = {view["_parent"] for view in rows.values() if view["_parent"] is not None}
     table = schema.runs
     names: dict[int, str] = {}
-    for part in _parts(sorted(parents)):
+    for part in in_parts(sorted(parents)):
         for row in connection.execute(sa.select(table.c.id, table.c.number).where(table.c.id.in_(part))):
             names[row.id] = run_name(row.number)
     for view in rows.values():
@@ -112,7 +112,7 @@ def _add_parents(connection: sa.Connection, rows: dict[int, View]) -> None:
 def _add_values(connection: sa.Connection, rows: dict[int, View]) -> None:
     """Parameters, tags and last metric values."""
     params, tags, metrics, names = schema.params, schema.tags, schema.metrics, schema.metric_names
-    for part in _parts(sorted(rows)):
+    for part in in_parts(sorted(rows)):
         for row in connection.execute(sa.select(params).where(params.c.run_id.in_(part))):
             rows[row.run_id]["params"][row.name] = json.loads(row.value)
         for row in connection.execute(sa.select(tags).where(tags.c.run_id.in_(part))):
@@ -124,7 +124,7 @@ def _add_values(connection: sa.Connection, rows: dict[int, View]) -> None:
 
 def _add_children(connection: sa.Connection, rows: dict[int, View]) -> None:
     table = schema.runs
-    for part in _parts(sorted(rows)):
+    for part in in_parts(sorted(rows)):
         select = (
             sa.select(table.c.parent, table.c.number, table.c.child)
             .where(table.c.parent.in_(part))
@@ -158,10 +158,38 @@ def run_attempts(connection: sa.Connection, run: int) -> list[View]:
     ]
 
 
+def kept_directory(connection: sa.Connection, run: int, attempt: int) -> str:
+    """The directory of that attempt if it stays on its node, until that is released; empty if not."""
+    table, agent = schema.attempts, schema.agents
+    where = (table.c.run_id == run, table.c.attempt == attempt, agent.c.node == table.c.node, agent.c.kept == 1)
+    if connection.execute(sa.select(agent.c.id).where(*where).limit(1)).first() is None:
+        return ""
+    captured = [event for event in run_events(connection, run) if event["event"] == EventName.CAPTURE_AFTER]
+    return str(captured[-1]["data"].get("kept", "")) if captured else ""
+
+
 def output_size(connection: sa.Connection, run: int, attempt: int) -> int:
     table = schema.streams
     where = (table.c.run_id == run, table.c.attempt == attempt, table.c.stream == "output")
     return int(connection.execute(sa.select(table.c.size).where(*where)).scalar() or 0)
+
+
+def find_tail(connection: sa.Connection, run: int, attempt: int, lines: int) -> int:
+    """Where the last `lines` lines of an attempt's output begin; an unfinished one counts."""
+    table = schema.output
+    where = (table.c.run_id == run, table.c.attempt == attempt)
+    select = sa.select(table.c.start, table.c.content).where(*where).order_by(table.c.start.desc())
+    is_end = True
+    with connection.execute(select) as rows:
+        for row in rows:
+            content = bytes(row.content)
+            place = len(content) - 1 if is_end and content.endswith(b"\n") else len(content)
+            is_end = False
+            while (place := content.rfind(b"\n", 0, place)) >= 0:
+                lines -= 1
+                if not lines:
+                    return int(row.start) + place + 1
+    return 0
 
 
 def read_output(connection: sa.Connection, run: int, attempt: int, offset: int, most: int) -> bytes:
@@ -184,67 +212,30 @@ def read_output(connection: sa.Connection, run: int, attempt: int, offset: int, 
     return b"".join(parts)[:most]
 
 
-def job_counts(connection: sa.Connection, jobs: Iterable[int]) -> dict[int, dict[str, int]]:
-    """How many runs of each job are in which state. A parent counts as its children, those not made yet as queued."""
-    table = schema.runs
-    counts: dict[int, dict[str, int]] = {job: {} for job in jobs}
-    for part in _parts(sorted(counts)):
-        plain = (
-            sa.select(table.c.job_id, table.c.state, sa.func.count().label("n"))
-            .where(table.c.job_id.in_(part), table.c.children_planned == 0)
-            .group_by(table.c.job_id, table.c.state)
-        )
-        for row in connection.execute(plain):
-            counts[row.job_id][row.state] = row.n
-        for job, state, number in _of_parents(connection, part):
-            counts[job][state] = counts[job].get(state, 0) + number
-    return counts
-
-
-def _of_parents(connection: sa.Connection, jobs: Sequence[int]) -> Iterable[tuple[int, str, int]]:
-    """What parents stand for: the children they have still to make, and themselves when their own script failed."""
-    table, job = schema.runs, schema.jobs
-    script_failed = sa.case((sa.and_(table.c.state == "failed", table.c.cause.is_not(None)), 1), else_=0)
-    select = (
-        sa.select(
-            table.c.job_id, sa.func.sum(table.c.remaining).label("left"), sa.func.sum(script_failed).label("failed"),
-            (job.c.children_total - job.c.children_made).label("stock"),
-        )
-        .join(job, job.c.id == table.c.job_id)
-        .where(table.c.job_id.in_(jobs), table.c.children_planned > 0)
-        .group_by(table.c.job_id, job.c.children_total, job.c.children_made)
-    )  # fmt: skip
-    for row in connection.execute(select):
-        left = int(row.left) if row.stock is None else min(int(row.left), int(row.stock))
-        if left:
-            yield row.job_id, "queued", left
-        if row.failed:
-            yield row.job_id, "failed", int(row.failed)
-
-
 def show_jobs(connection: sa.Connection, ids: Sequence[int]) -> list[View]:
     table = schema.jobs
     rows: dict[int, View] = {}
     counts = job_counts(connection, ids)
-    for part in _parts(ids):
+    for part in in_parts(ids):
         for row in connection.execute(sa.select(table).where(table.c.id.in_(part))).mappings():
             rows[row["id"]] = _job_view(row, counts[row["id"]])
     return [rows[job] for job in ids if job in rows]
 
 
-def _job_view(row: Any, counts: dict[str, int]) -> View:
+def tally_view(counts: Counts) -> View:
+    """The columns of a job that are made of its runs' states."""
+    live, runs = live_of(counts), sum(counts.values())
+    return {
+        "state": state_of(counts), "runs": runs, "counts": counts, "done": runs - live,
+        "failed": counts.get("failed", 0), "live": live,
+    }  # fmt: skip
+
+
+def _job_view(row: Any, counts: Counts) -> View:
     spec = json.loads(row["spec"])
-    live = sum(counts.get(state, 0) for state in LIVE)
-    state = "running" if live and live < sum(counts.values()) else "queued" if live else "completed"
-    if live and (counts.get("running") or counts.get("starting") or counts.get("finishing")):
-        state = "running"
-    if not live and (counts.get("failed") or counts.get("cancelled")):
-        state = "failed" if counts.get("failed") else "cancelled"
     return {
         "name": job_name(row["id"]), "label": row["label"], "experiment": row["experiment"],
-        "workspace": row["workspace"], "target": row["target"], "state": state, "runs": sum(counts.values()),
-        "counts": counts, "done": sum(counts.values()) - live, "failed": counts.get("failed", 0), "live": live,
-        "tags": spec.get("tags", {}),
+        "workspace": row["workspace"], "target": row["target"], **tally_view(counts), "tags": spec.get("tags", {}),
         "command": json.loads(row["display"]), "created": moment(row["created"]), "snapshot": row["before"],
         "git": spec.get("git"), "env": spec.get("env_names", []), "resources": spec["resources"],
         "origin": row["origin"], "data": spec.get("data"), "model": spec.get("model"), "setup": spec.get("setup"),
@@ -255,12 +246,7 @@ def homes_of(connection: sa.Connection, runs: Sequence[int]) -> dict[int, tuple[
     """The workspace and the experiment of each of these runs."""
     table = schema.runs
     found: dict[int, tuple[str, str]] = {}
-    for part in _parts(runs):
+    for part in in_parts(runs):
         select = sa.select(table.c.id, table.c.workspace, table.c.experiment).where(table.c.id.in_(part))
         found.update({row.id: (row.workspace, row.experiment) for row in connection.execute(select)})
     return found
-
-
-def _parts(ids: Sequence[int]) -> Iterable[Sequence[int]]:
-    for start in range(0, len(ids), MOST_IN):
-        yield ids[start : start + MOST_IN]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
+from turnout.errors import InvalidInput
 from turnout.store import schema
 from turnout.store.writer import Tx
 
+USER = "user"
 _KEPT_SECONDS = 7 * 86400.0
 
 
@@ -17,6 +22,24 @@ _KEPT_SECONDS = 7 * 86400.0
 class Earlier:
     body_hash: str
     answer: dict[str, object]
+
+
+def once(tx: Tx, key: str | None, body: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `work` gives, or gave when a user's request with the same key was answered before; without a key, each time.
+
+    `body` is what the request asks for. InvalidInput when the key was used for something else.
+    """
+    if key is None:
+        return work()
+    body_hash = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+    earlier = find_answer(tx, USER, key)
+    if earlier is None:
+        answer = work()
+        keep_answer(tx, USER, key, body_hash, answer)
+        return answer
+    if earlier.body_hash != body_hash:
+        raise InvalidInput("this idempotency key was used for another request", hint="make a new key for each")
+    return dict(earlier.answer)
 
 
 def find_answer(tx: Tx, principal: str, key: str) -> Earlier | None:

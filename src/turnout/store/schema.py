@@ -145,7 +145,13 @@ runs = sa.Table(
         sqlite_where=sa.text("agent IS NOT NULL"),
         postgresql_where=sa.text("agent IS NOT NULL"),
     ),
-    sa.Index("ix_runs_job", "job_id", "state"),
+    sa.Index("ix_runs_job", "job_id", "state", "children_planned"),
+    sa.Index(
+        "ix_runs_parents",
+        "job_id",
+        sqlite_where=sa.text("children_planned > 0"),
+        postgresql_where=sa.text("children_planned > 0"),
+    ),
     sa.Index(
         "ix_runs_parent",
         "parent",
@@ -308,6 +314,7 @@ agents = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("facts", sa.Text),
     sa.Column("kept", sa.SmallInteger, nullable=False, server_default="0"),  # 1 = stays until it is released
+    sa.Column("version", sa.Text, nullable=False, server_default=""),  # of its target's settings when it was started
     sa.Column("created", _Time, nullable=False),
     sa.Column("ended", _Time),
     sa.Index("ix_agents_state", "state"),

@@ -370,10 +370,6 @@ def newest_jobs(connection: sa.Connection, *, limit: int, offset: int) -> list[i
     return [row.id for row in connection.execute(select)]
 
 
-def all_jobs(connection: sa.Connection) -> list[int]:
-    return list(connection.execute(sa.select(schema.jobs.c.id)).scalars())
-
-
 def snapshots_of(connection: sa.Connection, run: int) -> dict[str, Any]:
     """Digests of what the run was given and what it left."""
     jobs = schema.jobs

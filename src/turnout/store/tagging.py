@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
 from turnout.model.event import EventName
 from turnout.store import schema
-from turnout.store.ledger import MOST_IN
+from turnout.store.parts import in_parts
 from turnout.store.values import replace_rows, storable, storable_name
 from turnout.store.writer import Tx
 
@@ -18,7 +18,7 @@ def tag_sizes(tx: Tx, runs: Sequence[int]) -> dict[int, dict[str, int]]:
     """Of each run: name -> length of the value."""
     table = schema.tags
     sizes: dict[int, dict[str, int]] = {run: {} for run in runs}
-    for part in _parts(runs):
+    for part in in_parts(runs):
         select = sa.select(table.c.run_id, table.c.name, sa.func.length(table.c.value).label("size"))
         for row in tx.connection.execute(select.where(table.c.run_id.in_(part))):
             sizes[row.run_id][row.name] = row.size
@@ -36,7 +36,7 @@ def put_tags(tx: Tx, runs: Iterable[int], tags: Mapping[str, str]) -> None:
 
 def drop_tags(tx: Tx, runs: Sequence[int], names: Sequence[str]) -> None:
     table = schema.tags
-    for part in _parts(runs):
+    for part in in_parts(runs):
         tx.connection.execute(table.delete().where(table.c.run_id.in_(part), table.c.name.in_(names)))
 
 
@@ -50,8 +50,3 @@ def change_job_tags(tx: Tx, job: int, change: Mapping[str, str | None]) -> None:
     last = tx.connection.execute(sa.select(sa.func.max(events.c.seq)).where(events.c.job_id == job)).scalar() or 0
     row = {"job_id": job, "seq": last + 1, "time": tx.now, "event": str(EventName.TAGS), "data": json.dumps(change)}
     tx.connection.execute(events.insert(), row)
-
-
-def _parts(runs: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(runs), MOST_IN):
-        yield runs[start : start + MOST_IN]

@@ -12,7 +12,7 @@ import json
 import re
 import tarfile
 import zlib
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, Optional, Tuple
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, Optional, Set, Tuple
 
 FORMAT = 1
 _HEAD, _MANIFEST, _ERROR = "turnout-archive.json", "manifest.json", "error.json"
@@ -136,6 +136,7 @@ class Reader:
         self._digest = hashlib.sha256()
         self.position = 0
         self._found: Counts = {}
+        self._names: Set[str] = set()
         self.counts: Counts = {}
         name, size = self._member()
         if name != _HEAD:
@@ -158,6 +159,9 @@ class Reader:
             found = _NAME.match(name)
             if not found:
                 raise BadArchive(f"{name[:80]!r} is not a part of an archive")
+            if name in self._names:
+                raise BadArchive(f"{name!r} is twice in the archive")
+            self._names.add(name)
             kind, what = [each for each in found.groups() if each is not None]
             part = Part(self, kind, what, size)
             yield part
@@ -199,7 +203,7 @@ class Reader:
             raise BadArchive(f"{name} has {size} bytes")
         try:
             told = json.loads(self.exactly(size))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadArchive(f"{name} is damaged: {error}") from error
         self._padding(size)
         if not isinstance(told, dict):

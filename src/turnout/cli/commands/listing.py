@@ -35,6 +35,7 @@ def _options(kind: str, *, several: bool = False) -> Callable[[F], F]:
         ]
     shown += [
         click.option("--csv", is_flag=True, help="Comma-separated, with nothing cut or rounded."),
+        click.option("--table", is_flag=True, help="As on a terminal, also where it goes elsewhere: `… | less`."),
         click.option("--names", "only_names", is_flag=True, help="Only names, for `… | turnout set tags -`."),
         click.option("--available", is_flag=True, help="Which columns there are."),
         as_json,

@@ -19,27 +19,29 @@ def status(name: str | None, json: bool) -> None:
 
 @click.command()
 @click.argument("name", metavar="RUN|JOB", shell_complete=names_of("runs"))
+@click.option("--tail", type=click.IntRange(min=1), default=100, show_default=True, help="Begin so many lines back.")
 @as_json
-def attach(name: str, json: bool) -> int:
-    """Show output as it comes, from its beginning, until the run or job is over. Ctrl-C leaves; the run goes on.
+def attach(name: str, tail: int, json: bool) -> int:
+    """Show the recent output, then what comes, until the run or job is over. Ctrl-C leaves; the run goes on.
 
     Of several runs, each line stands behind the name of its run.
     """
     from turnout.cli import look
 
-    return look.attach(name, json)
+    return look.attach(name, tail, json)
 
 
 @click.command()
 @run_name
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run is over.")
 @click.option("--attempt", type=click.IntRange(min=1), help="Of this attempt; default the newest.")
+@click.option("--tail", type=click.IntRange(min=1), help="Only so many lines of its end, and what comes.")
 @as_json
-def logs(name: str, follow: bool, attempt: int | None, json: bool) -> None:
+def logs(name: str, follow: bool, attempt: int | None, tail: int | None, json: bool) -> None:
     """The exact bytes a run printed."""
     from turnout.cli import look
 
-    look.logs(name, follow, attempt, json)
+    look.logs(name, follow, attempt, tail, json)
 
 
 @click.command()

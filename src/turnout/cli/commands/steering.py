@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import Commands, as_json, meant, names_of, run_name
+from turnout.cli.options import Commands, as_json, meant, names_of
 
 
 @click.group(cls=Commands)
@@ -60,11 +60,15 @@ def release(names: tuple[str, ...], json: bool) -> None:
 
 
 @click.command()
-@run_name
+@click.argument("names", nargs=-1, required=True, metavar="RUN...", callback=meant, shell_complete=names_of("runs"))
 @click.argument("directory", type=click.Path(path_type=Path))
 @as_json
-def extract(name: str, directory: Path, json: bool) -> None:
-    """Write a run's files into a new directory: what it was given, what it left, what it printed."""
+def extract(names: tuple[str, ...], directory: Path, json: bool) -> None:
+    """Write the files of runs into a new directory: what they were given, what they left, what they printed.
+
+    run3-run9 is a range, run1* a pattern, job3 all runs of a job; - takes names from a pipe. Of several runs, each gets
+    a directory of its name there.
+    """
     from turnout.cli import steer
 
-    steer.extract(name, directory, json)
+    steer.extract(names, directory, json)

@@ -201,6 +201,22 @@ def cancel(tx: Tx, runs: Iterable[int]) -> list[Cancelled]:
     return [_cancelled(tx.disk, record) for record in before]
 
 
+def preempt(tx: Tx, runs: Iterable[int]) -> list[RunRecord]:
+    """Asks for an end of the current attempts of these runs; gives those that are on a node and will end so."""
+    ledger = Ledger(tx)
+    ledger.load(runs)
+    asked = []
+    for run in sorted(set(runs)):
+        record = tx.disk.records[run]
+        step = machine.request_preempt(record, "user")
+        if not isinstance(step, Refusal):
+            record = ledger.apply(step)
+        if record.on_node and record.cancel is Cause.PREEMPTED:
+            asked.append(record)
+    ledger.flush()
+    return asked
+
+
 def _cancelled(disk: Disk, before: RunRecord) -> Cancelled:
     record = disk.records[before.id]
     outcome = "over" if before.is_terminal else "cancelled" if record.is_terminal else "requested"

@@ -48,6 +48,7 @@ def check_end(disk: Disk, person: Person, truths: dict[Attempt, Truth]) -> None:
         _check_submission(disk, asked)
     _check_children(disk)
     _check_cancels(disk, person)
+    _check_restarts(disk, person, truths)
     for ref, truth in truths.items():
         if truth.executions > 1:
             raise Broken(f"attempt {ref} was executed {truth.executions} times")
@@ -86,7 +87,7 @@ def _check_children(disk: Disk) -> None:
         failed = sum(child.state is not RunState.COMPLETED for child in children)
         if (parent.open_children, parent.remaining, parent.failed_children) != (0, 0, failed):
             raise Broken(f"{disk.rows[run].name} counts wrong: {parent}, {failed} failed")
-        if parent.cancel is None and (parent.state is RunState.COMPLETED) != (failed == 0 and parent.cause is None):
+        if not parent.is_cancelled and (parent.state is RunState.COMPLETED) != (failed == 0 and parent.cause is None):
             raise Broken(f"{disk.rows[run].name} is {parent.state} with {failed} failed children")
 
 
@@ -98,7 +99,7 @@ def _check_indices(disk: Disk, run: int) -> None:
     family = job if spec.total is not None else [run]
     made = [disk.rows[child.id].child for child in disk.records.values() if child.parent in family]
     wanted = spec.total if spec.total is not None else spec.repeat
-    is_cut = any(disk.records[each].cancel is not None or disk.records[each].cause is not None for each in family)
+    is_cut = any(disk.records[each].is_cancelled or disk.records[each].cause is not None for each in family)
     if len(set(made)) != len(made) or not set(made) <= set(range(1, wanted + 1)):
         raise Broken(f"{row.name}: children {sorted(made)} of {wanted}")
     if len(made) != wanted and not is_cut:
@@ -111,8 +112,19 @@ def _check_cancels(disk: Disk, person: Person) -> None:
         record = by_name[name]
         if outcome == "cancelled" and record.state is not RunState.CANCELLED:
             raise Broken(f"{name} was said to be cancelled and is {record.state}")
-        if outcome == "requested" and record.cancel is None:
+        if outcome == "requested" and not record.is_cancelled:
             raise Broken(f"{name} was to be cancelled and forgot it")
+
+
+def _check_restarts(disk: Disk, person: Person, truths: dict[Attempt, Truth]) -> None:
+    """An attempt that was to end for another did, unless it ended by itself before it heard, or none was left."""
+    for run, attempt in person.restarted:
+        record, truth = disk.records[run], truths.get((run, attempt), Truth())
+        asked = [past for past in disk.events[run] if past.event == "restart_requested"]
+        is_ended_so = truth.fate is not None and truth.fate["cause"] == Cause.PREEMPTED
+        is_last = record.attempt == attempt and not record.is_cancelled and record.losses_left > 0
+        if not asked or (is_ended_so and is_last):
+            raise Broken(f"run {run} was to be restarted after attempt {attempt} and was not: {record}")
 
 
 def _check_attempts(disk: Disk, record: RunRecord, truths: dict[Attempt, Truth]) -> None:

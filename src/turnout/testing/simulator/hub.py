@@ -38,6 +38,7 @@ class Engine(Protocol):
     def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders: ...
     def submit(self, submission: Submission) -> Future[dict[str, object]]: ...
     def cancel(self, runs: list[int]) -> Future[list[Cancelled]]: ...
+    def restart(self, runs: list[int]) -> Future[list[RunRecord]]: ...
     def runs_of(self, names: list[str]) -> list[int]: ...
 
 
@@ -226,6 +227,13 @@ class Hub(Process):
             self._answer(call, done)
 
         self._then(self.engine.cancel(self.engine.runs_of(names)), call, cancelled)
+
+    def on_restart(self, names: list[str], call: Call) -> None:
+        def restarted(asked: list[RunRecord]) -> None:
+            self.publish({f"agent:{record.agent}" for record in asked})
+            self._answer(call, asked)
+
+        self._then(self.engine.restart(self.engine.runs_of(names)), call, restarted)
 
     def _agent(self, token: str, call: Call) -> Agent | None:
         agent = self.engine.agent_of(token)

@@ -16,7 +16,7 @@ from turnout.engine.submit import Submission
 from turnout.engine.take import Taker
 from turnout.model.state import Reason
 from turnout.plugin.provider import Failure, Launch
-from turnout.schedule.machine import Cause, Lost, Returned
+from turnout.schedule.machine import Cause, Lost, Returned, RunRecord
 from turnout.store.agents import Agent, AgentState
 from turnout.store.ledger import is_waiting
 from turnout.testing.simulator import actions
@@ -142,6 +142,17 @@ class ModelEngine:
             return cancelled
 
         return _then(self._writer.submit(lambda tx: actions.cancel(tx, runs)), answer)
+
+    def restart(self, runs: list[int]) -> Future[list[RunRecord]]:
+        def answer(asked: list[RunRecord]) -> list[RunRecord]:
+            for record in asked:
+                session = self._sessions.get(record.agent) if record.agent is not None else None
+                if session is not None:
+                    stop = Stop(record.id, record.attempt, Cause.PREEMPTED)
+                    session.stops.setdefault((record.id, record.attempt), stop)
+            return asked
+
+        return _then(self._writer.submit(lambda tx: actions.preempt(tx, runs)), answer)
 
     # --- the fleet ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Users: they submit until they are answered, cancel when they like, and remember what they were told."""
+"""Users: they submit until they are answered, cancel and restart when they like, and remember what they were told."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from functools import partial
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
 from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec, Schedule
+from turnout.schedule.machine import RunRecord
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Line, Weather
 from turnout.testing.simulator.world import LEASE, Process, World
+from turnout.wire.messages import Attempt
 
 #: Fates of a job's attempts, in turn; the last one stands for all further ones.
 _FATES = ("ok", "ok", "ok", "fail ok", "fail", "signal", "timeout", "oom fail ok", "spawn_failed")
@@ -31,7 +33,7 @@ class Asked:
 
 
 class Person(Process):
-    """Submits jobs to `targets` and cancels some of what it got."""
+    """Submits jobs to `targets`, and cancels and restarts some of what it got."""
 
     def __init__(self, world: World, hub: Hub, weather: Weather, targets: list[str]) -> None:
         super().__init__(world, "person")
@@ -41,6 +43,8 @@ class Person(Process):
         self.asked: list[Asked] = []
         self.cancelled: dict[str, str] = {}
         """what the last answer to a cancel said of each run"""
+        self.restarted: set[Attempt] = set()
+        """the attempts of which an answer said that they will be ended for another"""
         self.begin()
 
     def plan(self, jobs: int, until: float) -> None:
@@ -90,6 +94,8 @@ class Person(Process):
             if asked.spec.repeat > 1 and self.world.rng.random() < 0.5:
                 names = [f"{names[0]}.{self.world.rng.randint(1, asked.spec.repeat)}"]
             self.after(self.world.rng.choice((0.0, 0.3, 1.0, 3.0)), partial(self._cancel, names))
+        if self.world.rng.random() < 0.15:
+            self.after(self.world.rng.choice((0.1, 0.5, 1.0, 3.0)), partial(self._restart, names))
         if self.world.rng.random() < 0.1:  # an answer that did not satisfy: the same again
             self._submit(asked)
 
@@ -110,6 +116,20 @@ class Person(Process):
             self.world.note("person", "cancelled", item.name, item.outcome)
             self.world.sometimes("cancel: " + item.outcome)
             self.cancelled[item.name] = item.outcome
+
+    def _restart(self, names: list[str]) -> None:
+        self._line.ask(
+            partial(self._hub.on_restart, names), timeout=LEASE,
+            on_answer=self._were_restarted, on_trouble=lambda error: self.world.sometimes("restart unanswered"),
+        )  # fmt: skip
+
+    def _were_restarted(self, asked: object) -> None:
+        assert isinstance(asked, list)
+        for record in asked:
+            assert isinstance(record, RunRecord)
+            self.world.note("person", "restarted", record.id, record.attempt)
+            self.world.sometimes("restart requested")
+            self.restarted.add((record.id, record.attempt))
 
     def _cancel_again(self, names: list[str]) -> None:
         self.world.sometimes("cancel repeated")

@@ -158,6 +158,9 @@ class RealEngine:
     def cancel(self, runs: list[int]) -> Future[list[Cancelled]]:
         return self.dispatch.cancel(runs, by="user")
 
+    def restart(self, runs: list[int]) -> Future[list[RunRecord]]:
+        return self.dispatch.restart(runs, by="user")
+
     def runs_of(self, names: list[str]) -> list[int]:
         with self._database.engine.connect() as connection:
             rows = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.number, schema.runs.c.child))

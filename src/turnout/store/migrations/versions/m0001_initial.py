@@ -28,6 +28,7 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("facts", sa.Text(), nullable=True),
         sa.Column("kept", sa.SmallInteger(), server_default="0", nullable=False),
+        sa.Column("version", sa.Text(), server_default="", nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("ended", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agents")),
@@ -265,7 +266,15 @@ def upgrade() -> None:
     op.create_index("ix_runs_ended", "runs", ["ended"], unique=False)
     op.create_index("ix_runs_exit_code", "runs", ["exit_code", "created", "id"], unique=False)
     op.create_index("ix_runs_experiment", "runs", ["experiment", "created", "id"], unique=False)
-    op.create_index("ix_runs_job", "runs", ["job_id", "state"], unique=False)
+    op.create_index("ix_runs_job", "runs", ["job_id", "state", "children_planned"], unique=False)
+    op.create_index(
+        "ix_runs_parents",
+        "runs",
+        ["job_id"],
+        unique=False,
+        sqlite_where=sa.text("children_planned > 0"),
+        postgresql_where=sa.text("children_planned > 0"),
+    )
     op.create_index(
         "ix_runs_duration",
         "runs",

@@ -1,0 +1,23 @@
+"""What a person asked for is killed with -9 at many moments: then all of it is done, or nothing, and it can be repeated."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("what", "moments"),
+    [("import", 60), ("delete", 25), ("share", 30), ("download", 40), ("export", 40), ("shelf", 50)],
+)
+def test_killed_at_any_line(what: str, moments: int, tmp_path: Path) -> None:
+    """See `tests.faults.deaths` for what is checked after each death."""
+    argv = [sys.executable, "-m", "tests.faults.deaths", what, str(tmp_path), str(moments)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= moments - 3, "so many times it was killed before it was through"
