@@ -50,6 +50,20 @@ def _wait_until() -> Callable[..., Any]:
     return wait_until
 
 
+@pytest.fixture
+def nobody() -> Iterator[Path]:
+    """A directory of a user without privileges, who we are meanwhile: root could read everything."""
+    folder = Path(tempfile.mkdtemp())
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(folder, 65534, 65534)
+        os.seteuid(65534)
+    yield folder
+    if is_root:
+        os.seteuid(0)
+    shutil.rmtree(folder)
+
+
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """The URL of a PostgreSQL server of our own, one per test process; `store_url` makes fresh databases in it."""

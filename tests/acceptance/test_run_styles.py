@@ -148,6 +148,23 @@ def test_a_held_job_can_be_cancelled(cli: Cli) -> None:
     assert shown(cli, "run1")["state"] == "cancelled"
 
 
+@pytest.mark.parametrize("style", [("--repeat", "3"), ("--nodes", "2", "--runs", "3"), ("--nodes", "3")])
+def test_a_job_cancelled_before_its_first_child_is_not_completed(cli: Cli, style: tuple[str, ...]) -> None:
+    job = cli.json("run", "--held", "-d", *style, "true")["job"]
+    cli("cancel", "job", job)
+    view = cli.json("show", job)
+    assert (view["state"], view["counts"], view["runs"], view["done"]) == ("cancelled", {"cancelled": 3}, 3, 3)
+    assert "Of its 3 runs: 3 cancelled." in cli("why", job).stdout
+
+
+def test_children_that_a_bad_node_never_made_are_told(cli: Cli) -> None:
+    (cli.cwd / "prepare.sh").write_text('case "$TURNOUT_NODE" in *.0) exit 4;; esac\n')
+    cli("run", "--wait", "--nodes", "2", "--runs", "4", "--schedule", "static", "--parent-script", "prepare.sh",
+        "true", check=False)  # fmt: skip
+    view = cli.json("show", "job1")
+    assert (view["state"], view["counts"]) == ("failed", {"completed": 2, "failed": 2})
+
+
 # --- nodes that stay --------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import pwd
 import select
 import subprocess
 from pathlib import Path
@@ -201,6 +202,10 @@ class TestRuns:
     def test_who_submits(self, user: Cli, project: Path) -> None:
         write(project / "turnout.yaml", "general: {username: ada}\n")
         assert user("run", "sh", "-c", "echo $XT_USERNAME").stdout == "ada\n"
+        (project / "turnout.yaml").unlink()
+        login = pwd.getpwuid(os.getuid()).pw_name
+        env = {"USER": "", "LOGNAME": "", "LNAME": "", "USERNAME": ""}
+        assert user("run", "sh", "-c", "echo $XT_USERNAME", env=env).stdout == f"{login}\n"
 
     def test_nodes_of_a_target(self, user: Cli, project: Path) -> None:
         write(project / "turnout.yaml", "compute-targets: {wide: {nodes: 2}}\ngeneral: {target: wide}\n")
@@ -245,7 +250,7 @@ class TestTargetsOfAProject:
             cli("run", "--wait", "--target", "mine", "true")
         cli("run", "--wait", "--target", "mine", "--runs", "2", "sh", "-c", self.BOTH, str(there))
         assert said.read_text() == "1\n2\n"
-        assert json.loads((cli.home / "targets.json").read_text())["mine"]["max_runs"] == 2
+        assert {run["target"] for run in cli.json("list", "runs")} == {"mine"}
 
     def test_a_change_of_your_own_file_too(self, cli: Cli, tmp_path: Path) -> None:
         """What is going ends where it is; a file that is wrong changes nothing."""
@@ -261,10 +266,25 @@ class TestTargetsOfAProject:
         out.touch()
         wait_until(lambda: cli.json("show", going["runs"][0])["state"] == "completed")
 
-    def test_those_of_all_projects_are_not_changed(self, cli: Cli) -> None:
-        write(cli.cwd / "turnout.yaml", "compute-targets: {local: {max-runs: 1}}\n")
-        done = cli("run", "true", check=False)
-        assert done.returncode == USAGE and "which all projects use" in done.stderr and "another name" in done.stderr
+    def test_those_of_all_projects_may_be_other_ones_here(self, cli: Cli, tmp_path: Path) -> None:
+        """Merged key by key; who submits from elsewhere has them as they were."""
+        write(cli.home / "config.yaml", "compute-targets: {big: {max-runs: 1, prolog: ['echo own >> $HOME/said']}}\n")
+        write(cli.cwd / "turnout.yaml", "compute-targets: {big: {max-runs: 2}}\n")
+        there, elsewhere, env = tmp_path / "there", tmp_path / "elsewhere", {"HOME": str(tmp_path)}
+        there.mkdir()
+        elsewhere.mkdir()
+        cli("run", "--wait", "--target", "big", "--runs", "2", "sh", "-c", self.BOTH, str(there), env=env)
+        cli("run", "--wait", "--target", "big", "true", cwd=elsewhere, env=env)
+        assert (tmp_path / "said").read_text() == "own\nown\n"
+        assert {(node["target"], node["running"]) for node in cli.json("list", "nodes")} == {("big", 0)}
+        (listed,) = (each for each in cli.json("list", "targets") if each["name"] == "big")
+        assert (listed["max_runs"], listed["nodes"], listed["waiting"]) == (2, 2, 0)
+
+    def test_one_that_nothing_was_sent_to_yet_is_listed(self, cli: Cli) -> None:
+        write(cli.cwd / "turnout.yaml", "compute-targets: {mine: {max-runs: 3}}\nboxes: {bench: {address: localhost}}\n")
+        listed = {each["name"]: each for each in cli.json("list", "targets")}
+        assert listed.keys() == {"local", "mine", "bench"}
+        assert (listed["mine"]["service"], listed["mine"]["max_runs"], listed["mine"]["nodes"]) == ("local", 3, 0)
 
     def test_a_mistake_in_one_is_told_before_anything_is_done(self, cli: Cli) -> None:
         write(cli.cwd / "turnout.yaml", "compute-targets:\n  mine: {service: local, max-rnus: 1}\n")

@@ -59,6 +59,20 @@ class TestWhatCanBeRun:
         write(project / "run.sh", 'for each in $RUN_ARGS$; do echo "[$each]"; done\nprintf \'%s;\' "$RUN_ARGS$"\n')
         assert user("run", "run.sh", "a b", "c").stdout == "[a b]\n[c]\na b;c;"
 
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            ('printf "%s|" "all: $RUN_ARGS$"', "all: a b *|"),
+            ('printf "%s|" "$RUN_ARGS$ and $RUN_ARGS$"', "a b * and a b *|"),
+            ('printf "%s|" "x" $RUN_ARGS$ "y"', "x|a b|*|y|"),
+            ('printf "%s|" \\"$RUN_ARGS$', '"a b|*|'),
+        ],
+    )
+    def test_such_a_place_amid_other_text(self, user: Cli, project: Path, line: str, told: str) -> None:
+        """No argument is ever read as shell, or taken apart."""
+        write(project / "run.sh", f"{line}\n")
+        assert user("run", "run.sh", "a b", "*").stdout == told
+
     def test_a_script_without_such_a_place(self, user: Cli, project: Path) -> None:
         write(project / "scripts/run.sh", 'echo "$1 in $(basename "$PWD"), beside $(ls)"\n')
         assert user("run", "scripts/run.sh", "one").stdout.startswith("one in work, beside output\noutput.txt\nscripts")

@@ -38,6 +38,8 @@ from turnout.wire.manifest import Entry, digest_of
 
 LARGE = b"large" * 40_000
 KEY = "key-of-a-request"
+LAST = 12
+"""lines before the end at each of which it is killed: that is where things are put in place"""
 
 
 class Scenario(ABC):
@@ -171,7 +173,7 @@ class AddToShare(Scenario):
 
 
 class Download(Scenario):
-    parts = ("client/shares.py", "wire/restore.py", "wire/pack.py")
+    parts = ("client/shares.py", "client/filling.py", "wire/restore.py", "wire/pack.py")
 
     def prepare(self, directory: Path) -> None:
         with Hub(directory) as hub:
@@ -307,7 +309,8 @@ def main(name: str, root: Path, moments: int) -> None:
     scenario.check(copy)
     shutil.rmtree(copy)
     killed = 0
-    for last in dict.fromkeys(1 + total * moment // moments for moment in range(moments)):
+    spread = (1 + total * moment // moments for moment in range(moments))
+    for last in dict.fromkeys((*spread, *range(total - LAST, total + 1))):
         shutil.copytree(source, copy)
         killed += die(scenario, copy, last) == 0
         try:

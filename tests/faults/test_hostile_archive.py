@@ -54,19 +54,26 @@ class Door:
             return [(member, tar.extractfile(member).read()) for member in tar][:-1]  # type: ignore[union-attr]
 
 
-@pytest.fixture
-def door(tmp_path: Path) -> Iterator[Door]:
-    for name in ("there", "here"):
-        (tmp_path / name).mkdir()
-    with Hub(tmp_path / "there") as there:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    with Hub(tmp_path_factory.mktemp("there")) as there:
         life(there.lab)
         there.lab.submit(("with files",), workspace="lab", before=there.upload(b"train"))
         agent = there.lab.agent()
         for grant in agent.take():
             agent.run(grant)
-        whole = exported(there)
-    with Hub(tmp_path / "here") as here:
-        yield Door(here, whole, tmp_path / "archive")
+        return exported(there)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    with Hub(tmp_path_factory.mktemp("here")) as hub:
+        yield hub
+
+
+@pytest.fixture
+def door(whole: bytes, here: Hub, tmp_path: Path) -> Door:
+    return Door(here, whole, tmp_path / "archive")
 
 
 def member(name: str, content: bytes = b"", **fields: object) -> Part:
@@ -101,6 +108,7 @@ def sealed(parts: list[Part], *, counts: Callable[[dict[str, int]], None] = lamb
 def test_one_that_was_only_sealed_again_is_taken(door: Door) -> None:
     """So that the others are refused for what is wrong with them, and not for how they are made here."""
     assert door.take(sealed(door.parts()))["imported"]
+    door.hub.lab.clear()
 
 
 @pytest.mark.parametrize(
@@ -161,6 +169,7 @@ def test_content_that_is_not_what_its_name_says(door: Door) -> None:
 def test_a_snapshot_whose_files_are_not_in_it(door: Door) -> None:
     digest = hashlib.sha256(b"train").hexdigest()
     parts = [part for part in door.parts() if part[0].name != f"blobs/{digest}"]
+    door.hub.blobs.gc(set(), 0.0)  # others have brought it
     with pytest.raises(InvalidInput, match="files of its snapshots are not in it"):
         door.take(sealed(parts))
     assert not door.hub.lab.everything()["jobs"]

@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("what", "moments"),
-    [("import", 60), ("delete", 25), ("share", 30), ("download", 40), ("export", 40), ("shelf", 50)],
+    [("import", 25), ("delete", 8), ("share", 15), ("download", 15), ("export", 15), ("shelf", 20)],
 )
 def test_killed_at_any_line(what: str, moments: int, tmp_path: Path) -> None:
     """See `tests.faults.deaths` for what is checked after each death."""
     argv = [sys.executable, "-m", "tests.faults.deaths", what, str(tmp_path), str(moments)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= moments - 3, "so many times it was killed before it was through"
+    assert int(done.stdout) >= moments, "so many times, at least, it was killed before it was through"

@@ -11,7 +11,7 @@ from tests.integration.storing import lab as lab
 from turnout.errors import NotFound
 from turnout.model.spec import Resources, RunSpec
 from turnout.store import agents, reads, requests
-from turnout.store.queue import live_runs, queues_with_waiting_runs
+from turnout.store.queue import live_runs, places_in_use, queues_with_waiting_runs
 from turnout.store.search import newest_jobs, snapshots_of
 from turnout.store.writer import Tx
 
@@ -129,10 +129,10 @@ def test_queues_where_runs_wait(lab: Lab) -> None:
     lab.submit(("x",), ("y",), target="a")
     lab.submit(target="b")
     lab.submit(target="a", nodes=2)
-    lab.submit(target="c")
+    lab.submit(target="c", place="c~0123")
     lab.agent("b").take()
-    waiting = [("a", "a"), ("a#job3.0", "a"), ("a#job3.1", "a"), ("c", "c")]
-    assert lab.read(queues_with_waiting_runs) == waiting
+    assert lab.read(queues_with_waiting_runs) == ["a", "a#job3.0", "a#job3.1", "c~0123"]
+    assert lab.read(places_in_use) == {"a", "b", "c~0123"}
 
 
 def test_what_a_run_was_given_and_left(lab: Lab) -> None:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import filters
 from tests.integration.storing import Lab, framed, spool
 from tests.integration.storing import lab as lab
 from turnout.model.state import Reason, RunState
@@ -22,19 +23,16 @@ from turnout.query import (
     Age,
     And,
     Compare,
-    Exists,
     Expression,
     Kind,
-    Not,
     Op,
-    Or,
     Scalar,
     Sort,
     matches,
     parse,
     parse_sort,
 )
-from turnout.query.columns import OPERATORS, ORDER, RUNS
+from turnout.query.columns import ORDER, RUNS
 from turnout.store import metrics, reads, schema
 from turnout.store.database import sqlite_url
 from turnout.store.search import find_runs, waiting_ahead
@@ -123,31 +121,18 @@ VALUES: dict[Kind, st.SearchStrategy[Scalar]] = {
 }
 
 
-@st.composite
-def comparisons(draw: st.DrawFn) -> Compare:
-    column = draw(columns)
+def values_of(column: str, op: Op) -> st.SearchStrategy[Scalar]:
     about = RUNS.field_of(column)
-    op = draw(st.sampled_from(sorted(OPERATORS[about.kind])))
-    value: st.SearchStrategy[Scalar] = st.sampled_from(about.choices) if about.choices else VALUES[about.kind]
     if op in (Op.MATCH, Op.NO_MATCH):
-        value = st.sampled_from(EXPRESSIONS)
-    elif op in (Op.LIKE, Op.UNLIKE):
-        value = st.sampled_from(PATTERNS)
-    elif op in ORDER and about.kind is Kind.ANY:
-        value = numbers
-    if op in (Op.IN, Op.NOT_IN):
-        return Compare(column, op, tuple(draw(st.lists(value, min_size=1, max_size=3))))
-    return Compare(column, op, draw(value))
+        return st.sampled_from(EXPRESSIONS)
+    if op in (Op.LIKE, Op.UNLIKE):
+        return st.sampled_from(PATTERNS)
+    if op in ORDER and about.kind is Kind.ANY:
+        return numbers
+    return st.sampled_from(about.choices) if about.choices else VALUES[about.kind]
 
 
-def joined(items: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    several = st.lists(items, min_size=2, max_size=3).map(tuple)
-    return st.builds(Not, items) | st.builds(And, several) | st.builds(Or, several)
-
-
-expressions: st.SearchStrategy[Expression] = st.recursive(
-    comparisons() | st.builds(Exists, columns), joined, max_leaves=4
-)
+expressions = filters.expressions(columns, values_of, max_leaves=4)
 
 
 def insert(tx: Tx, given: list[Row]) -> None:
@@ -294,7 +279,7 @@ def test_runs_come_in_order_and_those_without_a_value_last(
 
 
 @several_examples
-@given(given_rows=st.lists(rows, min_size=1, max_size=5), comparison=comparisons(), other=expressions)
+@given(given_rows=st.lists(rows, min_size=1, max_size=5), comparison=filters.comparisons(columns, values_of), other=expressions)
 def test_a_filter_on_the_sort_column_is_kept(
     lab: Lab, given_rows: list[Row], comparison: Compare, other: Expression
 ) -> None:
@@ -314,7 +299,7 @@ def row_of(number: float) -> Row:
 
 
 def test_a_common_value_is_looked_for_on_the_way(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turnout.store.search._MANY", 1)
+    monkeypatch.setattr("turnout.store.conditions._MANY", 1)
     lab.store.write(lambda tx: insert(tx, [row_of(number) for number in (0.0, 1.0, 2.0, 3.0)]))
     assert find(lab, parse("metrics.x >= 1"), limit=2) == [4, 3]
     assert find(lab, parse("metrics.x >= 1 and not metrics.x > 2 or metrics.y exists")) == [3, 2]

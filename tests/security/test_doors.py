@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from typing import Any, cast
 
 import pytest
@@ -98,6 +99,16 @@ class TestWithoutTheRightToken:
             answer = hub.ask(door, "GET", path, token=hub.token if token else None, headers=upgrade)
             assert answer.status != 101
             assert token or answer.status == 401
+
+    def test_who_hangs_up_amid_a_request_is_no_fault_of_the_hub(self, hub: LivingHub) -> None:
+        _, agent = enrol(hub.cli.home, "elsewhere", "box")
+        for path, token in (("/api/blobs", hub.token), ("/wire/hello", agent), ("/wire/blobs", agent)):
+            with closing(hub.connect(HUB_SOCKET)) as door:
+                head = f"POST {path} HTTP/1.1\r\nHost: turnout\r\nAuthorization: Bearer {token}\r\n"
+                door.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+                assert hub.ask(HUB_SOCKET, "GET", "/api/hub", token=hub.token).status == 200
+        assert hub.ask(HUB_SOCKET, "GET", "/api/hub", token=hub.token).status == 200
+        assert "Traceback" not in hub.cli("hub", "logs").stdout
 
     @pytest.mark.parametrize("door", DOORS)
     def test_only_health_is_open_and_it_tells_nothing(self, hub: LivingHub, door: str) -> None:

@@ -1,4 +1,4 @@
-"""Secrets are covered before output leaves the node, wherever it is cut into pieces and however slowly it is written."""
+"""Secrets are covered before output leaves the node, wherever it is cut into pieces and however slowly it comes."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ SEES: dict[str, set[str]] = {
     "compat": MEANS,
     "hub": WORK,
     "ui": WORK | {"hub"},
-    "client": WORDS | {"query", "snapshot", "config", "home", "_version"},  # it freezes the user's files itself
+    "client": WORDS | {"spec", "query", "snapshot", "config", "home", "_version"},  # it checks and freezes by itself
     "cli": {"client", "errors", "model", "query", "config", "home", "_version"},
     "turnout": {"client", "track", "futures", "errors", "_version"},
     "testing": ALL,

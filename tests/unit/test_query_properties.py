@@ -10,18 +10,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests import filters
 from turnout.errors import InvalidInput
 from turnout.query import (
     COLUMNS,
     Age,
     And,
-    Compare,
-    Exists,
     Expression,
     Kind,
     Not,
     Op,
-    Or,
     Scalar,
     matches,
     parse,
@@ -30,7 +28,7 @@ from turnout.query import (
     parse_sort,
     unparse,
 )
-from turnout.query.columns import OPERATORS, ORDER, PATTERNS, RUNS
+from turnout.query.columns import ORDER, PATTERNS, RUNS
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -62,24 +60,7 @@ def values(column: str, op: Op) -> st.SearchStrategy[Scalar]:
     return st.sampled_from(field.choices) if field.choices else VALUES[field.kind]
 
 
-@st.composite
-def comparisons(draw: st.DrawFn) -> Compare:
-    column = draw(columns)
-    op = draw(st.sampled_from(sorted(OPERATORS[RUNS.field_of(column).kind])))
-    value = values(column, op)
-    if op in (Op.IN, Op.NOT_IN):
-        return Compare(column, op, tuple(draw(st.lists(value, min_size=1, max_size=3))))
-    return Compare(column, op, draw(value))
-
-
-def joined(items: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    several = st.lists(items, min_size=2, max_size=3).map(tuple)
-    return st.builds(Not, items) | st.builds(And, several) | st.builds(Or, several)
-
-
-expressions: st.SearchStrategy[Expression] = st.recursive(
-    comparisons() | st.builds(Exists, columns), joined, max_leaves=6
-)
+expressions = filters.expressions(columns, values, max_leaves=6)
 
 #: text made of pieces of the language, which gets deeper than random characters do
 WORDS = "metrics.loss params. tags.x and or not exists :exists: failed 0.3 2h 2024-05-01 10:30 none $true = == : , ( )"

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import stat
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -176,20 +174,6 @@ def test_what_is_no_file_is_left_out_and_named(work: Path) -> None:
         "'output/pipe': neither a file nor a directory",
         "'output/socket': neither a file nor a directory",
     ]
-
-
-@pytest.fixture
-def nobody() -> Iterator[Path]:
-    """A directory of a user without privileges, who we are meanwhile: root could read everything."""
-    folder = Path(tempfile.mkdtemp())
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.chown(folder, 65534, 65534)
-        os.seteuid(65534)
-    yield folder
-    if is_root:
-        os.seteuid(0)
-    shutil.rmtree(folder)
 
 
 def test_what_cannot_be_read_is_left_out_and_named(nobody: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -219,20 +217,6 @@ def test_ten_thousand_levels_are_refused_not_a_crash(tree: Path) -> None:
     finally:
         os.chdir(before)
     assert "is nested too deeply" in refused(tree).message
-
-
-@pytest.fixture
-def nobody() -> Iterator[Path]:
-    """A directory of a user without privileges, who we are meanwhile: root could read everything."""
-    folder = Path(tempfile.mkdtemp())
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.chown(folder, 65534, 65534)
-        os.seteuid(65534)
-    yield folder
-    if is_root:
-        os.seteuid(0)
-    shutil.rmtree(folder)
 
 
 def test_what_cannot_be_read_is_refused(nobody: Path) -> None:

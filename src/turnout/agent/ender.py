@@ -15,6 +15,7 @@ from turnout.agent.rundir import RunDirs
 from turnout.agent.watch import Watch
 from turnout.wire.messages import Stop
 
+_PREEMPTED = "preempted"
 _RETRY_SECONDS = 1.0
 _START_TRIES = 10
 _NOT_STARTED = 126  # what a shell says of a command that cannot be executed
@@ -90,7 +91,9 @@ class Ender:
         if attempt is None or attempt.stop_cause is not None or attempt.phase >= Phase.ENDED:
             return False
         attempt.stop_cause = stop.cause
-        if attempt.phase < Phase.STARTED:
+        if attempt.phase < Phase.STARTED and stop.cause == _PREEMPTED:
+            self.give_back(attempt)
+        elif attempt.phase < Phase.STARTED:
             self._conclude(attempt, {"cause": stop.cause, "message": "ended before it was started"})
         elif killing.ask_to_end(attempt.directory, attempt.supervisor, stop.cause):
             job = self._holding.job(attempt.grant.job)
@@ -99,6 +102,11 @@ class Ender:
         else:
             self._force(attempt)
         return True
+
+    def give_back(self, attempt: Attempt) -> None:
+        """It goes to another node, or comes again. Nothing of it was executed."""
+        attempt.phase = Phase.CAPTURED
+        attempt.add_fact("returned", {})
 
     def fence(self, ref: Ref) -> bool:
         """The hub says that this attempt is not ours any more: nothing of it may go on here. Whether that was news."""

@@ -126,6 +126,5 @@ class Starter:
                 self._launcher.forget(job)
 
     def _give_back(self, attempt: Attempt) -> None:
-        attempt.phase = Phase.CAPTURED
-        attempt.add_fact("returned", {})
+        self._ender.give_back(attempt)
         self._holding.expect_long_runs(attempt.grant.job)

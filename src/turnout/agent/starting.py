@@ -40,7 +40,7 @@ def job_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
         "XT_NODE_ID": node,
         "XT_JOB_ID": job.name,
         "XT_CONTROLLER": "1",
-        "XT_USERNAME": job.env.get("XT_USERNAME") or job.env.get("USER", ""),
+        "XT_USERNAME": job.env.get("XT_USERNAME", ""),
         "TURNOUT_EXPERIMENT": job.experiment,
         "TURNOUT_WORKSPACE": job.workspace,
         "TURNOUT_NODE": node,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from turnout.cli import render, submit
 from turnout.client import Client, ask
-from turnout.client.preparing import Prepared
-from turnout.client.rerun import Changes, edited, inherited, respecify
+from turnout.client.rerun import Changes, edited, prepare
 from turnout.home import Home
 
 
@@ -22,10 +21,10 @@ class Asked:
 def rerun(name: str, arguments: list[str], asked: Asked, how: submit.How) -> int:
     """Gives the exit code."""
     changes = Changes(arguments=arguments or None, target=asked.target, env=ask.pairs(asked.env, "--env"))
-    spec = respecify(Client().spec(name), changes, inherited(Home.from_env(), Path.cwd()))
+    prepared = prepare(Client().spec(name), changes, Home.from_env(), Path.cwd())
     if asked.edit:
-        spec = edited(spec)
-    return submit.submit(Prepared(spec, None), how)
+        prepared = replace(prepared, spec=edited(prepared.spec))
+    return submit.submit(prepared, how)
 
 
 def restart(name: str, json: bool) -> None:

@@ -41,11 +41,7 @@ def import_archive(file: Path, workspace: str | None, prefix: str, again: bool, 
 
 
 def _amount(done: dict[str, Any]) -> str:
-    return f"{_count(done['jobs'], 'job')} and {_count(done['runs'], 'run')}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{render.count(done['jobs'], 'job')} and {render.count(done['runs'], 'run')}"
 
 
 def _range(done: dict[str, Any], what: str) -> str:

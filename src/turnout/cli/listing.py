@@ -75,7 +75,7 @@ WORKSPACES = Lot(
     Client.workspaces, none_yet="`turnout run --workspace NAME COMMAND` makes one",
 )  # fmt: skip
 TARGETS = Lot(
-    "targets", query.TARGETS, ("name", "service", "max_runs", "nodes", "waiting", "running"), Client.queues,
+    "targets", query.TARGETS, ("name", "service", "max_runs", "nodes", "waiting", "running"), reports.targets,
 )  # fmt: skip
 NODES = Lot(
     "nodes", query.NODES, ("name", "target", "state", "cpus", "gpus", "memory", "running", "since"),

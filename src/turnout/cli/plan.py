@@ -58,7 +58,7 @@ def _input(given: Input | None) -> dict[str, Any] | None:
 def show(prepared: Prepared) -> None:
     spec = prepared.spec
     place = f"{spec.target}, experiment {spec.experiment}"
-    print(f"would submit {_count(spec.commands, 'run')} to {place}; nothing was changed")
+    print(f"would submit {render.count(spec.commands, 'run')} to {place}; nothing was changed")
     for title, text in _lines(prepared):
         print(f"  {title:<10}{render.harmless(text)}")
 
@@ -76,12 +76,12 @@ def _lines(prepared: Prepared) -> Iterator[tuple[str, str]]:
             files, total, git = len(snapshot.entries), snapshot.total_bytes, snapshot.git
             paths = [entry.path for entry in snapshot.entries]
         commit = f", commit {git['commit']}" if git else ""
-        yield "snapshot", f"{_count(files, 'file')}, {size(total)}{commit}"
+        yield "snapshot", f"{render.count(files, 'file')}, {size(total)}{commit}"
         yield from _some("", paths)
     else:
         yield "snapshot", "none"
     given = f", and {', '.join(sorted(spec.env))}" if spec.env else ""
-    yield "env", f"{_count(len(spec.inherited_env), 'variable')} of this shell{given}"
+    yield "env", f"{render.count(len(spec.inherited_env), 'variable')} of this shell{given}"
     for title, text in _wishes(spec).items():
         if text:
             yield title, text
@@ -98,7 +98,7 @@ def _command(spec: JobSpec, run: RunSpec) -> str:
 def _wishes(spec: JobSpec) -> dict[str, str]:
     """What was asked for beside the command; empty where nothing was."""
     need = spec.resources
-    nodes = f"{spec.nodes}, {_count(spec.commands, 'run')} dealt out {spec.schedule}ally" if spec.nodes else ""
+    nodes = f"{spec.nodes}, {render.count(spec.commands, 'run')} dealt out {spec.schedule}ally" if spec.nodes else ""
     return {
         "workspace": spec.workspace if spec.workspace != "default" else "",
         "name": spec.label or "",
@@ -136,7 +136,3 @@ def _some(title: str, lines: list[str]) -> Iterator[tuple[str, str]]:
     yield from ((title, line) for line in lines[:_MOST_LINES])
     if len(lines) > _MOST_LINES:
         yield "", f"… and {len(lines) - _MOST_LINES} more"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

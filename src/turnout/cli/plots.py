@@ -29,7 +29,7 @@ def plot(metrics: list[str], names: list[str], filters: list[str], output: Path,
     if json:
         render.print_json({"file": str(output), "metrics": metrics, "runs": drawn})
     else:
-        print(f"{output}: {', '.join(metrics)} of {len(drawn)} run{'s' if len(drawn) != 1 else ''}")
+        print(f"{output}: {', '.join(metrics)} of {render.count(len(drawn), 'run')}")
 
 
 def _choose(client: Client, metrics: list[str], names: list[str], filters: list[str]) -> list[dict[str, Any]]:

@@ -99,6 +99,11 @@ def _shrink(widths: list[int], total: int) -> None:
         widths[widths.index(max(widths))] -= 1
 
 
+def count(number: int, what: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def ago(text: str | None) -> str:
     """How long ago a moment was, as people say it."""
     if text is None:
@@ -114,12 +119,6 @@ def span(seconds: float | None) -> str:
         if seconds < limit:
             return f"{seconds / size:.3g} {unit}" if unit == "s" else f"{seconds / size:.0f} {unit}"
     return f"{seconds / 86400:.0f} d"
-
-
-def value_of(view: dict[str, Any], column: str) -> Any:
-    """A column of a run as it is shown; dotted names look into params, metrics and tags."""
-    space, dot, name = column.partition(".")
-    return view.get(space, {}).get(name) if dot else view.get(column)
 
 
 def shown(value: Any, spec: str = "") -> str:

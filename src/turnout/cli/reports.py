@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from turnout.cli import render
+from turnout.errors import TurnoutError
 from turnout.home import Home
 
 if TYPE_CHECKING:
+    from turnout.client import Client
     from turnout.config import Config
 
 _PROJECT_FILE = "turnout.yaml"
@@ -46,11 +49,29 @@ def boxes() -> list[dict[str, Any]]:
     ]
 
 
+def targets(client: Client) -> list[dict[str, Any]]:
+    """Those the hub knows, with their runs, and those that the settings name and nothing was sent to yet."""
+    known = {each["name"]: each for each in client.queues()}
+    config = _config()
+    for name, entry in config.targets.items() if config is not None else ():
+        fresh = {"name": name, "nodes": 0, "waiting": 0, "running": 0, "trouble": None}
+        known[name] = {
+            **known.get(name, fresh), "service": config.provider_of(entry) if config is not None else None,
+            **({"max_runs": entry.max_runs} if entry.max_runs or name not in known else {}),
+        }  # fmt: skip
+    return [known[name] for name in sorted(known)]
+
+
 def _config() -> Config | None:
-    """None where no file says anything: reading settings takes longer than asking the hub."""
+    """None where no file says anything: reading settings takes longer than asking the hub. Settings that are wrong are
+    no reason to show nothing."""
     user, here = Home.from_env().config_file, Path.cwd()
     if not user.exists() and not any((folder / _PROJECT_FILE).exists() for folder in (here, *here.parents)):
         return None
     from turnout import config
 
-    return config.load(user, config.find_project_file(here))
+    try:
+        return config.load(user, config.find_project_file(here))
+    except TurnoutError as error:
+        render.complain(f"without your settings: {error.message.splitlines()[0]}", "`turnout config check` tells all")
+        return None

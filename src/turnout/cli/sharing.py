@@ -64,4 +64,4 @@ def _list_files(client: Client, name: str, json: bool) -> None:
 
 
 def _amount(view: dict[str, Any]) -> str:
-    return f"{view['files']} file{'s' if view['files'] != 1 else ''}, {size(view['bytes'])}"
+    return f"{render.count(view['files'], 'file')}, {size(view['bytes'])}"

@@ -1,7 +1,7 @@
 """Rows as people and programs read them: a table that fits the terminal, or lines with tabs, or CSV, whole and plain.
 
-On a terminal (or with ``--table``), times are told as ages, long texts are cut, and columns that no row has a value for are left out. What is
-piped has times and numbers as they are, so that the same rows are the same bytes.
+On a terminal (or with ``--table``), times are told as ages, long texts are cut, and columns that no row has a value for
+are left out. What is piped has times and numbers as they are, so that the same rows are the same bytes.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def uninstall(yes: bool, json: bool) -> None:
         f"end {live} runs, the hub and its agents, and remove all that turnout keeps in {home.root}, "
         "with your settings and secrets there?"
     ):
-        raise InvalidInput("nothing was changed")
+        raise InvalidInput("nothing was changed", hint="say y to go on")
     ended = _end_everything(client, home)
     _tell({"home": str(home.root), "runs_ended": ended, **_remove(home)}, json)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 from turnout.client import recent
 from turnout.client.connect import connect
+from turnout.client.encoding import encode
 from turnout.client.keeping import Keeping
 from turnout.client.lists import Lists
 from turnout.client.output import OutputStream
@@ -55,7 +55,7 @@ class Client(Lists, Keeping):
         A lost answer is asked for again with the same `key`, so that there is one job, not two.
         """
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
-        body = json.dumps(spec, default=_as_dict).encode()
+        body = encode(spec)
         answer = self._view("POST", "/api/jobs", body, headers=headers)
         recent.remember(self._home, _here(), answer)
         return answer
@@ -75,9 +75,16 @@ class Client(Lists, Keeping):
         prepared = prepare(wish, self._home, Path(cwd).absolute() if cwd is not None else Path.cwd())
         return self.submit(prepared.deliver(self))
 
+    def rerun(self, run: str, arguments: Sequence[str] | None = None, *, target: str | None = None) -> View:
+        """Submits a run again, from the files it was given then; other `arguments` replace its own."""
+        from turnout.client.rerun import Changes, prepare
+
+        prepared = prepare(self.spec(run), Changes(arguments=arguments, target=target), self._home, Path.cwd())
+        return self.submit(prepared.deliver(self))
+
     def missing(self, digests: Iterable[str]) -> list[str]:
         """Those blobs that the hub does not have."""
-        return list(self._json("POST", "/api/blobs/missing", _encode(list(digests))))
+        return list(self._json("POST", "/api/blobs/missing", encode(list(digests))))
 
     def put_stream(self, digest: str, chunks: Iterable[bytes]) -> None:
         """Keeps one blob of any size; `chunks` that can be read again are sent again when the hub goes away."""
@@ -169,11 +176,11 @@ class Client(Lists, Keeping):
         """Cancels these runs, a job, or everything (at a target or node: `place`), and tells what became of each."""
         runs = [self.stands_for(name) for name in runs]
         body = {"runs": runs, "job": job and self.stands_for(job), "all": everything, "place": place}
-        return list(self._json("POST", "/api/cancel", _encode(body)))
+        return list(self._json("POST", "/api/cancel", encode(body)))
 
     def release(self, *names: str) -> list[str]:
         """Lets held runs, or those of held jobs, into the queue; the names of those that were held. Idempotent."""
-        return list(self._json("POST", "/api/release", _encode([self.stands_for(name) for name in names])))
+        return list(self._json("POST", "/api/release", encode([self.stands_for(name) for name in names])))
 
     def extract(self, name: str, directory: str | Path) -> View:
         """Writes what the run was given to ``before/``, what it left to ``after/``, what it printed to ``output.txt``.
@@ -209,7 +216,7 @@ class Client(Lists, Keeping):
         files, cache = [Path(each) for each in paths], self._home.stat_cache
         found = shares.gather(files, place=path, cache=cache, allow_secrets=allow_secrets, omit=omit)
         digest = shares.deliver(found, self, told)
-        return self._view("POST", _path("share", share, ""), _encode({"manifest": digest}))
+        return self._view("POST", _path("share", share, ""), encode({"manifest": digest}))
 
     def download_share(
         self, share: str, directory: str | Path, *, pattern: str | None = None,
@@ -238,7 +245,7 @@ class Client(Lists, Keeping):
 
     def bind_share(self, name: str, path: str = "") -> View:
         """What the share, or `path` in it, is now: ``{"manifest", "files", "bytes"}``. That never changes."""
-        return self._view("POST", _path("share", name, "bind"), _encode({"path": path}))
+        return self._view("POST", _path("share", name, "bind"), encode({"path": path}))
 
     def delete_share(self, name: str) -> View:
         """The share as it was. Runs that read it still can: they were bound to its files."""
@@ -247,16 +254,17 @@ class Client(Lists, Keeping):
 
     def open_blobs(self, digests: Sequence[str]) -> BinaryIO:
         """A stream of these blobs as wire.pack has them."""
-        return self._request("POST", "/api/blobs/get", _encode(list(digests)), timeout=600.0).stream
+        return self._request("POST", "/api/blobs/get", encode(list(digests)), timeout=600.0).stream
 
     # --- the hub ----------------------------------------------------------------------------------------------------
 
     def hub(self) -> View:
         return self._view("GET", "/api/hub")
 
-    def define_target(self, name: str, target: TargetSettings) -> None:
-        """Tells the hub of a target that a project has in its settings. Idempotent. Conflict when it has another."""
-        self._view("PUT", f"/api/targets/{quote(name, safe='')}", json.dumps(target, default=_as_dict).encode())
+    def place_of(self, name: str, target: TargetSettings) -> str:
+        """The place that a target is with these settings, for the `place` of a JobSpec. Idempotent."""
+        body = encode(target)
+        return str(self._view("PUT", f"/api/targets/{quote(name, safe='')}", body)["place"])
 
     def targets(self) -> dict[str, View]:
         return self._view("GET", "/api/targets")
@@ -328,11 +336,3 @@ def _path(kind: str, name: str, part: str) -> str:
     if not name or "/" in name or name in (".", ".."):
         raise NotFound(f"no {kind} {name!r}", hint=f"`turnout list {kind}s` shows what there is")
     return f"/api/{kind}s/{quote(name, safe='')}" + (f"/{part}" if part else "")
-
-
-def _encode(value: object) -> bytes:
-    return json.dumps(value).encode()
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}

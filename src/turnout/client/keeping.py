@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from turnout.client.encoding import encode
 from turnout.home import Home
 from turnout.model.spec import JobSpec
 from turnout.wire.http import Answer, Body
@@ -49,7 +49,7 @@ class Keeping(ABC):
 
         archive.check_target(Path(file))
         body = {"workspace": workspace, "experiment": experiment, "jobs": list(jobs), "finished": finished}
-        answer = self._request("POST", "/api/export", _encode({**body, "files": files}), timeout=600.0)
+        answer = self._request("POST", "/api/export", encode({**body, "files": files}), timeout=600.0)
         return archive.receive(answer, Path(file), told or _nobody)
 
     def import_archive(
@@ -75,7 +75,7 @@ class Keeping(ABC):
         Conflict, and nothing is deleted, when a run is not over, or is a child of one that stays.
         """
         what = {"runs": list(runs), "jobs": list(jobs), "experiment": experiment, "workspace": workspace}
-        body = _encode({**what, "dry_run": dry_run})
+        body = encode({**what, "dry_run": dry_run})
         return _view(self._request("POST", "/api/delete", body, headers=_key(), timeout=3600.0))
 
     def gc(self, *, dry_run: bool = False) -> View:
@@ -86,17 +86,10 @@ class Keeping(ABC):
         """What was submitted, as this run alone would be submitted again: ``{"run", "spec", "env_names"}``."""
         return _view(self._request("GET", f"/api/runs/{quote(run, safe='')}/spec"))
 
-    def rerun(self, run: str, arguments: Sequence[str] | None = None, *, target: str | None = None) -> View:
-        """Submits a run again, from the files it was given then; other `arguments` replace its own."""
-        from turnout.client.rerun import Changes, inherited, respecify
-
-        changes = Changes(arguments=arguments, target=target)
-        return self.submit(respecify(self.spec(run), changes, inherited(self._home, Path.cwd())))
-
     def restart(self, name: str) -> list[View]:
         """Ends what is on a node, or a run, as if the node had been taken away: it is tried again, with what it left
         in its output directory. NotFound, or Conflict when nothing of that name is on a node."""
-        answer = self._request("POST", "/api/restart", _encode({"name": name})).json()
+        answer = self._request("POST", "/api/restart", encode({"name": name})).json()
         return list(answer) if isinstance(answer, list) else []
 
     def dismiss_agents(self) -> int:
@@ -112,7 +105,3 @@ def _view(answer: Answer) -> View:
 def _key() -> dict[str, str]:
     """Makes a request that is repeated, because its answer got lost, the same one."""
     return {"Idempotency-Key": uuid.uuid4().hex}
-
-
-def _encode(value: object) -> bytes:
-    return json.dumps(value).encode()

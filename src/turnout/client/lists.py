@@ -5,10 +5,11 @@ Names may be ranges, wildcards, jobs, labels, experiments or ``$lastrun``.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from turnout.client.encoding import encode
 
 View = dict[str, Any]
 
@@ -59,25 +60,21 @@ class Lists(ABC):
 
     def run_names(self, names: Sequence[str]) -> list[str]:
         """The runs that `names` mean, each by its own name, run2 before run10. NotFound for a name nothing has."""
-        return list(self._json("POST", "/api/runs/names", _encode(self._named(names))))
+        return list(self._json("POST", "/api/runs/names", encode(self._named(names))))
 
     def set_tags(self, names: Sequence[str], tags: Mapping[str, str]) -> View:
         """Tags runs; of a job named, the job and all its runs. ``{"runs": […], "jobs": […]}``. All or nothing."""
-        return dict(self._json("POST", "/api/tags", _encode({"names": self._named(names), "set": dict(tags)})))
+        return dict(self._json("POST", "/api/tags", encode({"names": self._named(names), "set": dict(tags)})))
 
     def clear_tags(self, names: Sequence[str], tags: Sequence[str]) -> View:
         """Removes tags by name. The runs given are those that had one. Idempotent."""
-        return dict(self._json("POST", "/api/tags", _encode({"names": self._named(names), "clear": list(tags)})))
+        return dict(self._json("POST", "/api/tags", encode({"names": self._named(names), "clear": list(tags)})))
 
     def _find(
         self, kind: str, filters: Sequence[str], names: Sequence[str], sort: str, **rest: int | bool
     ) -> list[View]:
         body = {"filters": list(filters), "names": self._named(names), "sort": sort, **rest}
-        return list(self._json("POST", f"/api/{kind}/find", _encode(body)))
+        return list(self._json("POST", f"/api/{kind}/find", encode(body)))
 
     def _named(self, names: Sequence[str]) -> list[str]:
         return [self.stands_for(name) for name in names]
-
-
-def _encode(value: object) -> bytes:
-    return json.dumps(value).encode()

@@ -5,6 +5,7 @@ All of it happens here, before a hub is needed: what is wrong is told before any
 
 from __future__ import annotations
 
+import getpass
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from turnout.model.limits import check_amount
 from turnout.model.setup import Setup
 from turnout.model.spec import JobSpec, Resources, Retry, Schedule
 from turnout.snapshot import Joined, Limits, Part, Sink, capture, join
+from turnout.spec.check import check
 
 #: A run started from within a run is its own run.
 _NOT_INHERITED = (
@@ -78,7 +80,7 @@ class Wish:
 class Hub(Sink, inputs.Binder, Protocol):
     """Who keeps files, and knows shares and targets; a Client is one."""
 
-    def define_target(self, name: str, target: configuration.TargetSettings) -> None: ...
+    def place_of(self, name: str, target: configuration.TargetSettings) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,13 @@ class Prepared:
     spec: JobSpec
     snapshot: Joined | None
     target: configuration.TargetSettings | None = None
-    """where the project has its own"""
+    """as the settings here have it; None = as the hub has it"""
 
     def deliver(self, hub: Hub) -> JobSpec:
         """Brings the files to where they are kept; the whole specification. May be repeated."""
-        if self.target is not None:
-            hub.define_target(self.spec.target, self.target)
         spec = inputs.bind(self.spec, hub)
+        if self.target is not None:
+            spec = replace(spec, place=hub.place_of(spec.target, self.target))
         if self.snapshot is None:
             return spec
         if not self.snapshot.entries:
@@ -114,12 +116,13 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
     _check_target(settings.general.target, settings)
     if wish.nodes is None:
         wish = replace(wish, nodes=settings.targets[settings.general.target].nodes)
-    target = _own_target(gathered, settings, home) if project is not None else None
+    target = _checked_target(gathered, settings)
     layout, setup = _surroundings(wish, settings, cwd)
     spec = _specify(wish, settings, layout, setup)
     is_here = settings.resolved(spec.target).service == "local"
     secrets = references.to_send(spec.env, home, is_here=is_here)
     spec = replace(spec, inherited_env={**spec.inherited_env, **secrets})
+    check(spec)
     if not wish.snapshot:
         return Prepared(spec, None, target)
     if remember:
@@ -199,7 +202,7 @@ def _specify(wish: Wish, settings: configuration.Config, layout: Layout, setup: 
         if value.encode(errors="ignore").decode() != value:
             raise InvalidInput(f"the value of tag {key!r} is not text", hint="give it in UTF-8")
     check_amount(wish.tags, "the tags")
-    who = {"XT_USERNAME": general.username} if general.username else {}
+    who = {"XT_USERNAME": general.username or _login_name()}
     env = {**who, **general.env_vars, **wish.env}
     for key in env:
         check_env_key(key)
@@ -240,6 +243,13 @@ def _children(wish: Wish, commands: int) -> tuple[int, int | None]:
     return wish.runs or wish.repeat or 1, None
 
 
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return str(os.getuid())
+
+
 def _umask() -> int:
     """This process's; there is no way to read it but to set it."""
     mask = os.umask(0o077)
@@ -265,22 +275,10 @@ def _check_target(name: str, settings: configuration.Config) -> None:
         raise NotFound(f"no target {name!r}", hint=f"known targets: {', '.join(sorted(known))}")
 
 
-def _own_target(
-    gathered: configuration.Gathered, settings: configuration.Config, home: Home
-) -> configuration.TargetSettings | None:
-    """The target where the project has it in its settings: then the hub is told. None where the user's own file does.
+def _checked_target(gathered: configuration.Gathered, settings: configuration.Config) -> configuration.TargetSettings:
+    """The target as the settings have it. What is wrong with it is told now, not by its provider."""
+    if settings.targets != configuration.Config().targets:
+        from turnout.config.checking import checked
 
-    A project cannot change a target that all projects use.
-    """
-    name = settings.general.target
-    wanted, own = settings.resolved(name), configuration.load(home.config_file)
-    if name in own.targets:
-        known = own.resolved(name)
-        if replace(wanted, setup=known.setup, nodes=known.nodes) == known:
-            return None
-        hint = f"give the project's another name, or change it in {home.config_file}"
-        raise InvalidInput(f"the project changes target {name!r}, which all projects use", hint=hint)
-    from turnout.config.checking import checked
-
-    checked(gathered)
-    return wanted
+        checked(gathered)
+    return settings.resolved(settings.general.target)

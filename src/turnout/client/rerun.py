@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from turnout import config as configuration
-from turnout.client.preparing import inherited_env
+from turnout.client.preparing import Prepared, inherited_env
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home
 from turnout.model.ids import check_label
@@ -32,14 +32,19 @@ class Changes:
     env: Mapping[str, str] | None = None
 
 
-def inherited(home: Home, cwd: Path) -> dict[str, str]:
-    """What a run that is submitted here now gets of this environment."""
+def prepare(told: Mapping[str, Any], changes: Changes, home: Home, cwd: Path) -> Prepared:
+    """The job to submit, with the environment and the settings of here and now.
+
+    InvalidInput when a variable that was set for the run has no value here now.
+    """
     settings = configuration.load(home.config_file, configuration.find_project_file(cwd))
-    return inherited_env(settings.general.env_inherit)
+    spec = _respecify(told, changes)
+    spec = replace(spec, inherited_env=inherited_env(settings.general.env_inherit))
+    target = settings.resolved(spec.target) if spec.target in settings.targets else None
+    return Prepared(spec, None, target)
 
 
-def respecify(told: Mapping[str, Any], changes: Changes, environment: Mapping[str, str]) -> JobSpec:
-    """The job to submit. InvalidInput when a variable that was set for the run has no value here now."""
+def _respecify(told: Mapping[str, Any], changes: Changes) -> JobSpec:
     spec = build(JobSpec, dict(told["spec"]))
     given = dict(changes.env or {})
     lacking = [name for name in told["env_names"] if name not in given and name not in os.environ]
@@ -49,9 +54,9 @@ def respecify(told: Mapping[str, Any], changes: Changes, environment: Mapping[st
             hint=f"write --env {lacking[0]}=VALUE, or export it first",
         )
     env = {name: os.environ[name] for name in told["env_names"] if name not in given} | given
-    target = spec.target if changes.target is None else check_label(changes.target, "target")
-    tags = {**spec.tags, TAG: str(told["run"])}
-    spec = replace(spec, env=env, inherited_env=dict(environment), target=target, tags=tags)
+    if changes.target is not None:
+        spec = replace(spec, target=check_label(changes.target, "target"), place=None)
+    spec = replace(spec, env=env, tags={**spec.tags, TAG: str(told["run"])})
     return spec if changes.arguments is None else with_arguments(spec, changes.arguments)
 
 

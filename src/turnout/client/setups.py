@@ -66,5 +66,6 @@ def _versions_here(names: Sequence[str], python: str) -> dict[str, str | None]:
     try:
         done = subprocess.run([python, "-c", _VERSIONS, *names], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        raise InvalidInput(f"{python} cannot tell what is installed here: {error}") from error
+        hint = "give versions instead of ==*, or activate an environment whose Python works"
+        raise InvalidInput(f"{python} cannot tell what is installed here: {error}", hint=hint) from error
     return dict(json.loads(done.stdout))

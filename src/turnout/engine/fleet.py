@@ -35,7 +35,8 @@ _AGENT_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "TURNOUT
 
 @dataclass(slots=True)
 class Target:
-    """A named place to run: its provider, how the last starts of an agent there went, and what is wrong there.
+    """A place to run (`name` is that of the place): its provider, how the last starts of an agent there went, and what
+    is wrong there.
 
     Each start puts the next one off, twice as long as the last time, until an agent that was started is heard.
     """
@@ -51,10 +52,6 @@ class Target:
     epilog: Sequence[str] = ()
     ailing: str = ""
     """what the last agent there said is wrong"""
-    version: str = ""
-    """of its settings. Agents that were started under another end what they have, and take no more"""
-    closing: bool = False
-    """it will be another place as soon as its agents have left: none is started"""
 
     def tried(self, now: float, trouble: str = "") -> None:
         if now != self.last_try:
@@ -136,7 +133,6 @@ class Fleet:
         self._lose_dropped()
         self._find_unanswered(now)
         self._observe(now)
-        self._retire()
         self._start_needed(now)
         self._send_home()
         self._leftovers.tend(now)
@@ -158,17 +154,6 @@ class Fleet:
             lost = Lost(reason=Reason.INFRA, message="its agent let go of it without a word")
             self.store.write(lambda tx: steer.lose(tx, agent, lost, only=attempts))  # noqa: B023
             self.sessions.release(agent, attempts)
-
-    def _is_outdated(self, agent: Agent) -> bool:
-        target = self.targets[agent.target]
-        return agent.version != target.version or target.closing
-
-    def _retire(self) -> None:
-        """Agents that were started before their target's settings changed leave when they hold nothing."""
-        for agent in self._known.values():
-            session = self.sessions.get(agent.id)
-            if session is not None and not session.kept and self._is_outdated(agent):
-                session.leaving = True
 
     def _send_home(self) -> None:
         """Nodes of a job's own go when the job has nothing more for them."""
@@ -242,11 +227,12 @@ class Fleet:
     def _start_needed(self, now: float) -> None:
         with self.store.read() as connection:
             waiting = queues_with_waiting_runs(connection)
-        served = {agent.queue for agent in self._known.values() if not self._is_outdated(agent)}
-        due = {name: target.not_before for name, target in self.targets.items()}  # all of a round is one try
-        for queue, name in waiting:
-            target = self.targets.get(name)
-            if target is not None and not target.closing and queue not in served and now >= due[name]:
+        served = {agent.queue for agent in self._known.values()}
+        due = {place: target.not_before for place, target in self.targets.items()}  # all of a round is one try
+        for queue in waiting:
+            place = queue.partition("#")[0]
+            target = self.targets.get(place)
+            if target is not None and queue not in served and now >= due[place]:
                 self._start(target, queue, now)
 
     def _start(self, target: Target, queue: str, now: float) -> None:
@@ -257,14 +243,13 @@ class Fleet:
         def intent(tx: Tx) -> int:
             return agents.insert_agent(
                 tx, target=target.name, queue=queue, node=node, directory="", launch_token=launch_token,
-                version=target.version, token_hash=agents.hash_token(secrets.token_hex(32)),
+                token_hash=agents.hash_token(secrets.token_hex(32)),
             )  # fmt: skip
 
         agent_id = self.store.write(intent)
         agent = Agent(
             id=agent_id, target=target.name, queue=queue, node=node, directory=str(self.nodes_dir / str(agent_id)),
             launch_token=launch_token, handle=None, state=AgentState.LAUNCHING, created=time.time(),
-            version=target.version,
         )  # fmt: skip
         self.sessions.open(Session(agent.id, target.name, agent.node, 1, queue=queue), now)
         self._launch(target, agent, now)

@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import os
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Collection
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from turnout import query
 from turnout._version import __version__
 from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.submit import Submission, submit
 from turnout.errors import InvalidInput, NotFound
-from turnout.hub import listing, shares
+from turnout.hub import listing, looking, shares
 from turnout.hub.blobs import Blobs, receive_blob, receive_pack, send_pack
 from turnout.hub.checking import Checkup, check_blobs
 from turnout.hub.listing import cancelled
 from turnout.hub.notifier import Notifier
+from turnout.hub.reading import reading
 from turnout.hub.snapshots import Snapshots
+from turnout.model.event import EventName
+from turnout.model.ids import target_of
 from turnout.model.spec import JobSpec
-from turnout.model.state import LIVE, TERMINAL
 from turnout.schedule.explain import Place, Situation, explain
 from turnout.spec.check import check
-from turnout.store import metrics, naming, overviews, reads, search
+from turnout.store import naming, overviews, reads, search
 from turnout.store.jobs import load_jobs
 from turnout.store.queue import live_runs, names_of
 from turnout.store.store import Connection, Store
 from turnout.wire.manifest import is_digest
 from turnout.wire.protocol import PROTOCOL
-
-T = TypeVar("T")
-_LONGEST_WAIT = 30.0
-_OUTPUT_PIECE = 1 << 20
-_LARGEST = (1 << 63) - 1
-Wait = Annotated[float, Query(ge=0, le=_LONGEST_WAIT)]
-Offset = Annotated[int, Query(ge=0, le=_LARGEST)]
 
 
 class CancelRequest(BaseModel):
@@ -63,6 +55,7 @@ class HubState(BaseModel):
     describe: Callable[[], dict[str, Any]]
     stop: Callable[[], None]
     targets: Callable[[], dict[str, dict[str, Any]]]
+    places: Callable[[], Collection[str]]
     place: Callable[[str, int], Place | None]
 
 
@@ -72,13 +65,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     snapshots = Snapshots(blobs)
     router.include_router(shares.make_router(store, blobs))
     router.include_router(listing.make_router(store, hub.targets))
-
-    async def reading(function: Callable[[Connection], T]) -> T:
-        def work() -> T:
-            with store.read() as connection:
-                return function(connection)
-
-        return await run_in_threadpool(work)
+    router.include_router(looking.make_router(store, notifier))
 
     @router.get("/version")
     async def version() -> dict[str, Any]:
@@ -87,7 +74,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
     @router.get("/hub")
     async def hub_status() -> dict[str, Any]:
-        live = await reading(lambda connection: len(live_runs(connection)))
+        live = await reading(store, lambda connection: len(live_runs(connection)))
         return {**hub.describe(), "live_runs": live}
 
     @router.post("/hub/stop")
@@ -123,7 +110,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         _check_digests(digests)
         absent = await run_in_threadpool(blobs.missing, digests)
         if absent:
-            raise NotFound(f"{len(absent)} blobs are not here, {absent[0]} the first")
+            raise NotFound(f"{len(absent)} blobs are not here, {absent[0]} the first", hint="see `turnout doctor`")
         return StreamingResponse(send_pack(blobs, digests), media_type="application/octet-stream")
 
     @router.post("/jobs")
@@ -131,8 +118,9 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         request: Request, spec: JobSpec, idempotency_key: Annotated[str, Header(min_length=8, max_length=128)]
     ) -> dict[str, Any]:
         check(spec)
-        if spec.target not in hub.targets():
-            raise NotFound(f"no target {spec.target!r}", hint=f"known targets: {', '.join(sorted(hub.targets()))}")
+        if spec.where not in hub.places():
+            known = ", ".join(sorted({target_of(place) for place in hub.places()}))
+            raise NotFound(f"no target {spec.target!r}", hint=f"known targets: {known}")
         inputs = [each.manifest for each in (spec.data, spec.model) if each is not None]
         named = [digest for digest in (spec.before, *inputs) if digest is not None]
         absent = await run_in_threadpool(snapshots.absent, named)
@@ -146,8 +134,9 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     async def cancel(wanted: CancelRequest) -> list[dict[str, Any]]:
         def select(connection: Connection) -> list[int]:
             if wanted.all and wanted.place is not None:
-                if wanted.place not in hub.targets() and not overviews.is_node(connection, wanted.place):
-                    known = ", ".join(sorted(hub.targets()))
+                targets = {target_of(place) for place in hub.places()}
+                if wanted.place not in targets and not overviews.is_node(connection, wanted.place):
+                    known = ", ".join(sorted(targets))
                     raise NotFound(f"no target or node {wanted.place!r}", hint=f"known targets: {known}")
                 return overviews.live_runs_at(connection, wanted.place)
             if wanted.all:
@@ -158,9 +147,9 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
         if [bool(wanted.runs), wanted.job is not None, wanted.all].count(True) != 1:
             raise InvalidInput("say what to cancel", hint="cancel run NAME…, cancel job NAME, or cancel all")
-        done = await asyncio.wrap_future(dispatch.cancel(await reading(select), by="user"))
+        done = await asyncio.wrap_future(dispatch.cancel(await reading(store, select), by="user"))
         notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
-        return await reading(lambda connection: cancelled(connection, done))
+        return await reading(store, lambda connection: cancelled(connection, done))
 
     @router.post("/release")
     async def release(names: list[str]) -> list[str]:
@@ -171,165 +160,36 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
             wanted = naming.resolve(connection, [name for name in names if name not in nodes])
             return wanted, nodes | overviews.kept_nodes(connection, wanted)
 
-        wanted, nodes = await reading(look)
+        wanted, nodes = await reading(store, look)
         let_go = {name: await run_in_threadpool(dispatch.let_go, name) for name in sorted(nodes)}
         notifier.publish(frozenset(f"agent:{agent}" for agents in let_go.values() for agent in agents))
         done = await asyncio.wrap_future(store.submit(lambda tx: names_of(tx, steer.release(tx, wanted))))
         return [*(name for name, agents in let_go.items() if agents), *done.values()]
 
-    @router.get("/runs")
-    async def list_runs(
-        filter: Annotated[list[str], Query()] = [],  # noqa: B006 - FastAPI's way to take a repeated parameter
-        sort: str = "",
-        limit: Annotated[int, Query(ge=1, le=100_000)] = 100,
-        offset: Offset = 0,
-    ) -> list[dict[str, Any]]:
-        expression = query.parse_all(filter)
-        order = query.parse_sort(sort) if sort else None
-
-        def work(connection: Connection) -> list[dict[str, Any]]:
-            ids = search.find_runs(connection, expression, order, limit=limit, offset=offset)
-            return reads.show_runs(connection, ids, children=True)
-
-        return await reading(work)
-
-    @router.get("/runs/{name}")
-    async def show_run(name: str) -> dict[str, Any]:
-        def work(connection: Connection) -> dict[str, Any]:
-            run = reads.find_run(connection, name)
-            (view,) = reads.show_runs(connection, [run], children=True)
-            return {**view, "history": reads.run_attempts(connection, run)}
-
-        return await reading(work)
-
-    @router.get("/runs/{name}/wait")
-    async def wait_run(name: str, seconds: Wait = _LONGEST_WAIT) -> dict[str, Any]:
-        """The run as soon as it is over, or as it is after `seconds`."""
-        run = await reading(lambda connection: reads.find_run(connection, name))
-
-        def look(connection: Connection) -> dict[str, Any]:
-            return reads.show_runs(connection, [run], children=True)[0]
-
-        def is_over(view: dict[str, Any]) -> bool:
-            return view["state"] in TERMINAL
-
-        return await _until([f"run:{run}"], seconds, lambda: reading(look), is_over)
-
-    @router.get("/runs/{name}/events")
-    async def events(name: str) -> list[dict[str, Any]]:
-        return await reading(lambda connection: reads.run_events(connection, reads.find_run(connection, name)))
-
-    @router.get("/runs/{name}/metrics")
-    async def run_metrics(
-        name: str, names: Annotated[list[str] | None, Query()] = None
-    ) -> dict[str, list[dict[str, Any]]]:
-        def work(connection: Connection) -> dict[str, metrics.Series]:
-            return metrics.read(connection, reads.find_run(connection, name), names)
-
-        found = await reading(work)
-        return {metric: _points(series) for metric, series in found.items()}
-
-    @router.get("/runs/{name}/output")
-    async def output(
-        name: str,
-        offset: Offset = 0,
-        attempt: Annotated[int | None, Query(ge=0, le=_LARGEST)] = None,
-        seconds: Wait = 0.0,
-        tail: Annotated[int | None, Query(ge=1, le=_LARGEST)] = None,
-    ) -> Response:
-        """Output bytes from `offset`, or from where its last `tail` lines begin, up to a megabyte. With `seconds`,
-        waits for new ones until the run is over."""
-        run = await reading(lambda connection: reads.find_run(connection, name))
-
-        def look(connection: Connection) -> tuple[bytes, int, int, str, int]:
-            row = reads.show_runs(connection, [run])[0]
-            number = row["attempts"] if attempt is None else attempt
-            begin = offset if tail is None else reads.find_tail(connection, run, number, tail)
-            content = reads.read_output(connection, run, number, begin, _OUTPUT_PIECE)
-            return content, number, row["attempts"], row["state"], begin
-
-        content, number, latest, state, begin = await _until(
-            [f"run:{run}", f"output:{run}"],
-            seconds,
-            lambda: reading(look),
-            lambda seen: bool(seen[0]) or seen[3] in TERMINAL or (attempt is not None and seen[2] > attempt > 0),
-        )
-        told = {"attempt": number, "attempts": latest, "state": state, "offset": begin}
-        headers = {f"turnout-{name}": str(value) for name, value in told.items()}
-        return Response(content, media_type="application/octet-stream", headers=headers)
-
     @router.get("/runs/{name}/why")
     async def why(name: str) -> dict[str, Any]:
-        def work(connection: Connection) -> tuple[Situation, int]:
+        def work(connection: Connection) -> tuple[Situation, int, str]:
             run = reads.find_run(connection, name)
             (view,) = reads.show_runs(connection, [run], children=True)
             ahead = search.waiting_ahead(connection, run)
             job = reads.find_job(connection, view["job"])
             spec = load_jobs(connection, {job})[job].spec
             attempts = reads.run_attempts(connection, run)
+            is_staged = reads.run_events(connection, run)[-1]["event"] == EventName.DOWNLOAD_BEFORE
             situation = Situation(
                 run=view, attempts=attempts, ahead=ahead, need=spec.resources, concurrent=spec.concurrent,
+                setup=spec.setup.name if spec.setup is not None and is_staged else "",
                 kept=reads.kept_directory(connection, run, view["attempts"]),
             )  # fmt: skip
-            return situation, job
+            return situation, job, spec.where
 
-        situation, job = await reading(work)
-        place = await run_in_threadpool(hub.place, situation.run["target"], job)
+        situation, job, where = await reading(store, work)
+        place = await run_in_threadpool(hub.place, where, job)
         return {
             "run": situation.run["name"],
             "state": situation.run["state"],
             "why": explain(situation, place),
         }
-
-    @router.get("/runs/{name}/files")
-    async def files(name: str) -> dict[str, Any]:
-        def work(connection: Connection) -> dict[str, Any]:
-            return search.snapshots_of(connection, reads.find_run(connection, name))
-
-        return await reading(work)
-
-    @router.get("/jobs")
-    async def list_jobs(
-        limit: Annotated[int, Query(ge=1, le=100_000)] = 100, offset: Offset = 0
-    ) -> list[dict[str, Any]]:
-        def work(connection: Connection) -> list[dict[str, Any]]:
-            return reads.show_jobs(connection, search.newest_jobs(connection, limit=limit, offset=offset))
-
-        return await reading(work)
-
-    @router.get("/jobs/{name}")
-    async def show_job(name: str) -> dict[str, Any]:
-        def work(connection: Connection) -> dict[str, Any]:
-            return reads.show_jobs(connection, [reads.find_job(connection, name)])[0]
-
-        return await reading(work)
-
-    @router.get("/jobs/{name}/wait")
-    async def wait_job(name: str, seconds: Wait = _LONGEST_WAIT) -> dict[str, Any]:
-        """The job as soon as all its runs are over, or as it is after `seconds`."""
-
-        def look(connection: Connection) -> dict[str, Any]:
-            return reads.show_jobs(connection, [reads.find_job(connection, name)])[0]
-
-        def is_over(view: dict[str, Any]) -> bool:
-            return not any(view["counts"].get(state) for state in LIVE)
-
-        return await _until(["jobs"], seconds, lambda: reading(look), is_over)
-
-    async def _until(
-        topics: list[str], seconds: float, look: Callable[[], Awaitable[T]], is_enough: Callable[[T], bool]
-    ) -> T:
-        """Looks until it is enough or time is over: when told of news, but never for more than a tenth of the time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        with notifier.listen(topics) as news:
-            while True:
-                began = loop.time()
-                seen = await look()
-                next_look = began + 10 * (loop.time() - began)
-                if is_enough(seen) or not await news.wait(deadline - loop.time()):
-                    return seen
-                await asyncio.sleep(max(0.0, next_look - loop.time()))
 
     return router
 
@@ -337,10 +197,3 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 def _check_digests(digests: list[str]) -> None:
     if not all(is_digest(digest) for digest in digests):
         raise InvalidInput("not a digest", hint="64 lower-case hexadecimal digits")
-
-
-def _points(series: metrics.Series) -> list[dict[str, Any]]:
-    return [
-        {"step": step, "time": reads.moment(time), "value": value if math.isfinite(value) else json.dumps(value)}
-        for step, time, value in zip(series.steps, series.times, series.values, strict=True)
-    ]

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from turnout._version import __version__
@@ -79,9 +80,15 @@ async def _fault(request: Request, error: Exception) -> JSONResponse:
     return await _turnout_error(request, Internal(f"{type(error).__name__} in the hub", hint="see `turnout hub logs`"))
 
 
+async def _gone(_request: Request, _error: Exception) -> JSONResponse:
+    """Who asked is not there any more: nobody reads this."""
+    return JSONResponse({}, status_code=499)
+
+
 _HANDLERS: dict[Any, Any] = {
     TurnoutError: _turnout_error,
     RequestValidationError: _invalid_request,
     HTTPException: _http_error,
+    ClientDisconnect: _gone,
     Exception: _fault,
 }

@@ -60,7 +60,7 @@ async def _fill(spool: IO[bytes], stream: AsyncIterator[bytes]) -> None:
     async for part in stream:
         spool.write(part)
         if spool.tell() > MAX_BLOB:
-            raise InvalidInput(f"an upload may have at most {MAX_BLOB} bytes")
+            raise InvalidInput(f"an upload may have at most {MAX_BLOB} bytes", hint="split the file")
     spool.seek(0)
 
 

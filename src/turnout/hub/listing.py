@@ -10,12 +10,12 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 
 from turnout import query
 from turnout.engine.steer import Cancelled
 from turnout.engine.tagging import Tagged, clear_tags, set_tags
 from turnout.errors import InvalidInput
+from turnout.hub.reading import reading
 from turnout.model.ids import check_tag_key
 from turnout.query.names import JobRange, Pattern, parse_name
 from turnout.store import job_search, naming, overviews, reads, search
@@ -56,16 +56,9 @@ class Tags(BaseModel):
 def make_router(store: Store, targets: Callable[[], Mapping[str, View]]) -> APIRouter:
     router = APIRouter()
 
-    async def reading(function: Callable[[Connection], T]) -> T:
-        def work() -> T:
-            with store.read() as connection:
-                return function(connection)
-
-        return await run_in_threadpool(work)
-
     @router.post("/runs/find")
     async def find_runs(wanted: Wanted) -> list[View]:
-        return await reading(lambda connection: _find_runs(connection, wanted))
+        return await reading(store, lambda connection: _find_runs(connection, wanted))
 
     @router.post("/runs/names")
     async def run_names(names: list[str]) -> list[str]:
@@ -74,28 +67,28 @@ def make_router(store: Store, targets: Callable[[], Mapping[str, View]]) -> APIR
         def work(connection: Connection) -> list[str]:
             return [view["name"] for view in reads.show_runs(connection, naming.resolve(connection, names))]
 
-        return await reading(work)
+        return await reading(store, work)
 
     @router.post("/jobs/find")
     async def find_jobs(wanted: Wanted) -> list[View]:
-        return await reading(lambda connection: _find_jobs(connection, wanted))
+        return await reading(store, lambda connection: _find_jobs(connection, wanted))
 
     @router.get("/experiments")
     async def list_experiments() -> list[View]:
-        return await reading(overviews.experiments)
+        return await reading(store, overviews.experiments)
 
     @router.get("/workspaces")
     async def list_workspaces() -> list[View]:
-        return await reading(overviews.workspaces)
+        return await reading(store, overviews.workspaces)
 
     @router.get("/nodes")
     async def list_nodes(gone: bool = False, limit: Annotated[int, Query(ge=1, le=_MOST)] = 1000) -> list[View]:
-        return await reading(lambda connection: overviews.nodes(connection, gone=gone, limit=limit))
+        return await reading(store, lambda connection: overviews.nodes(connection, gone=gone, limit=limit))
 
     @router.get("/queues")
     async def list_queues() -> list[View]:
         """The targets, with how many runs each has."""
-        counts = await reading(overviews.queues)
+        counts = await reading(store, overviews.queues)
         none = {"waiting": 0, "running": 0}
         return [
             {"name": name, "service": told.get("provider"), "max_runs": told.get("max_runs"),
@@ -105,7 +98,7 @@ def make_router(store: Store, targets: Callable[[], Mapping[str, View]]) -> APIR
 
     @router.get("/columns")
     async def recorded_names() -> dict[str, list[str]]:
-        return await reading(overviews.recorded_names)
+        return await reading(store, overviews.recorded_names)
 
     @router.post("/tags")
     async def tag(wanted: Tags) -> View:
@@ -113,7 +106,7 @@ def make_router(store: Store, targets: Callable[[], Mapping[str, View]]) -> APIR
             raise InvalidInput("say what to set, or what to clear", hint="turnout set tags RUN key=value")
         for name in (*wanted.set, *wanted.clear):
             check_tag_key(name)
-        meant = await reading(lambda connection: _meant(connection, wanted.names))
+        meant = await reading(store, lambda connection: _meant(connection, wanted.names))
         if wanted.set:
             done = store.submit(lambda tx: set_tags(tx, meant, wanted.set))
         else:

@@ -27,7 +27,7 @@ from turnout.blobs import BlobStore
 from turnout.config import Config, gather, secrets
 from turnout.config.checking import checked
 from turnout.engine.dispatch import Dispatch
-from turnout.engine.fleet import Fleet
+from turnout.engine.fleet import Fleet, Target
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Sessions
 from turnout.errors import Conflict, InvalidInput, TurnoutError, Unavailable
@@ -43,9 +43,10 @@ from turnout.hub.sweeping import Sweeper
 from turnout.hub.targets import TargetTable
 from turnout.hub.tokens import AgentTokens, user_token
 from turnout.hub.wire import WireRoutes
+from turnout.model.ids import target_of
 from turnout.schedule.lease import LeaseTable
 from turnout.store.database import sqlite_url
-from turnout.store.queue import live_runs
+from turnout.store.queue import live_runs, places_in_use
 from turnout.store.store import Store
 
 _log = logging.getLogger("turnout.hub")
@@ -83,7 +84,9 @@ class Hub:
         self._notices = Notices(self._store)
         self._tokens = AgentTokens(self._store)
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
-        self._targets = TargetTable(home, self._settings)
+        with self._store.read() as connection:
+            in_use = places_in_use(connection)
+        self._targets = TargetTable(home, self._settings, in_use)
         self._dispatch = Dispatch(
             self._store, self._sessions, max_runs=self._max_runs, agent_idle=self._settings.hub.agent_idle
         )
@@ -144,10 +147,11 @@ class Hub:
             describe=self._describe,
             stop=self._request_stop,
             targets=self._describe_targets,
+            places=lambda: self._targets,
             place=Places(self._targets, self._store, self._sessions, self._max_runs).look_at,
         )
         router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
-        router.include_router(targets.make_router(self._targets, self._fleet.serves))
+        router.include_router(targets.make_router(self._targets))
         router.include_router(keeping.make_router(self._store, self._sweeper, self._home.nodes))
         router.include_router(restarting.make_router(self._store, self._dispatch, self.notifier))
         router.include_router(reasons.make_router(self._store, self._sessions, state.place))
@@ -193,7 +197,6 @@ class Hub:
             self._engine.wake()
 
     def _after_round(self) -> None:
-        self._targets.refresh(self._fleet.serves)
         if time.monotonic() - self._last_client > _QUIET_SECONDS:
             self._sweeper.start_if_due()
         self._notices.look()
@@ -223,7 +226,7 @@ class Hub:
         agents = [
             {
                 "id": agent.id,
-                "target": agent.target,
+                "target": target_of(agent.target),
                 "node": agent.node,
                 "pid": int((agent.handle or "0").partition(":")[0]),
             }
@@ -232,19 +235,23 @@ class Hub:
         return {
             "pid": os.getpid(), "version": __version__, "host": socket.gethostname(), "home": str(self._home.root),
             "started": self._started, "uptime": round(time.time() - self._started, 3), "tcp": self._listen,
-            "agents": agents, "targets": sorted(self._targets),
+            "agents": agents, "targets": sorted({target_of(place) for place in self._targets}),
         }  # fmt: skip
 
     def _describe_targets(self) -> dict[str, dict[str, Any]]:
+        """By target: what its places, of which there may be several, come to."""
+        places: dict[str, list[Target]] = {}
+        for place, target in self._targets.items():
+            places.setdefault(target_of(place), []).append(target)
+        sessions = [session for session in self._sessions.all() if session.heard]
         described: dict[str, dict[str, Any]] = {}
-        self._targets.refresh(self._fleet.serves)
-        for name, target in self._targets.items():
-            sessions = [session for session in self._sessions.all() if session.target == name and session.heard]
+        for name, found in places.items():
+            here = [session for session in sessions if target_of(session.target) == name]
             described[name] = {
-                "provider": target.provider.name, "agents": len(sessions),
-                "max_runs": sum(session.max_runs for session in sessions) or target.max_runs or os.cpu_count(),
-                "free": sum(max(0.0, session.max_runs - len(session.held)) for session in sessions),
-                "trouble": target.complaint,
+                "provider": found[-1].provider.name, "agents": len(here),
+                "max_runs": sum(session.max_runs for session in here) or found[-1].max_runs or os.cpu_count(),
+                "free": sum(max(0.0, session.max_runs - len(session.held)) for session in here),
+                "trouble": "; ".join(target.complaint for target in found if target.complaint),
             }  # fmt: skip
         return described
 

@@ -33,7 +33,8 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
             runs.reverse()
             first = next((run for run in runs if run["state"] == "queued"), None)
             situation = _situation(connection, job, first) if first is not None else None
-        waiting = explain(situation, place(view["target"], job)) if situation is not None else []
+            where = load_jobs(connection, {job})[job].spec.where
+        waiting = explain(situation, place(where, job)) if situation is not None else []
         return {"job": view["name"], "state": view["state"], "why": explain_job(view, runs, waiting)}
 
     def look_at_node(name: str) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
     @router.get("/nodes/{name}/why")
     async def why_node(name: str) -> dict[str, Any]:
         if "'" in name:
-            raise NotFound(f"no node {name!r}")
+            raise NotFound(f"no node {name!r}", hint="`turnout list nodes` shows what there is")
         return await run_in_threadpool(look_at_node, name)
 
     return router

@@ -1,4 +1,4 @@
-"""The places this hub serves: those of the user's own file, and those that projects brought with their jobs."""
+"""The places this hub serves: the targets of the user's own file, and targets as jobs brought them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,15 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from turnout.config import Config, TargetSettings, gather, secrets
-from turnout.config.checking import checked
+from turnout.config import Config, TargetSettings, secrets
 from turnout.engine.fleet import Target
-from turnout.errors import Conflict, NotFound, TurnoutError
+from turnout.errors import NotFound
 from turnout.home import Home, write_private
-from turnout.model.ids import check_label
+from turnout.model.ids import check_label, place_name, target_of
 from turnout.registry import provider_class
 
 _log = logging.getLogger(__name__)
+_KEPT = 100
 
 
 class TargetBody(BaseModel):
@@ -46,25 +46,27 @@ class TargetBody(BaseModel):
 
 
 class TargetTable(Mapping[str, Target]):
-    """May be read from any thread while a target is added. What projects brought is kept over restarts of the hub.
-
-    Agents are started for a target as it is then; see `Target.version` for what becomes of them when it changes.
+    """Places by name, to be read from any thread while one is added. A target is frozen with the job that is sent to
+    it: what a job brings that is not as the hub read it at its start is a place of its own (see `place_name`). It is
+    kept over restarts of the hub, for as long as it is one of `in_use`, and some others for jobs that are on their way.
     """
 
-    def __init__(self, home: Home, settings: Config) -> None:
+    def __init__(self, home: Home, settings: Config, in_use: Collection[str] = ()) -> None:
         self._home = home
         self._file = home.root / "targets.json"
         self._lock = threading.Lock()
-        self._seen = _stamp(home.config_file)
-        self._own = frozenset(settings.targets)
-        self._entries = {name: settings.resolved(name) for name in settings.targets}
-        self._now = {name: self._make(name, self._entries[name]) for name in _served(settings)}
-        for name, entry in _read(self._file).items():
-            if name not in self._own:
-                self._take_up(name, entry)
+        self._entries = {name: _for_agents(settings.resolved(name)) for name in settings.targets}
+        self._now = {
+            name: self._make(name, entry) for name, entry in self._entries.items() if _is_served(name, settings)
+        }
+        brought = _read(self._file)
+        recent = [place for place in brought if target_of(place) != place][-_KEPT:]
+        for place in brought:
+            if place not in self._entries and (place in in_use or place in recent):
+                self._take_up(place, brought[place])
 
-    def __getitem__(self, name: str) -> Target:
-        return self._now[name]
+    def __getitem__(self, place: str) -> Target:
+        return self._now[place]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._now)
@@ -72,115 +74,61 @@ class TargetTable(Mapping[str, Target]):
     def __len__(self) -> int:
         return len(self._now)
 
-    def entry(self, name: str) -> TargetSettings:
-        """What the settings say of it."""
-        return self._entries[name]
-
-    def define(self, name: str, entry: TargetSettings, is_busy: Callable[[str], bool]) -> None:
-        """Serves it from now on. Returning means that it is on the disk. Idempotent.
-
-        Conflict when the user's own file has another of that name, or when one of another provider is in use.
-        """
-        check_label(name, "target")
+    def define(self, target: str, entry: TargetSettings) -> str:
+        """The place that this target is when its settings are these. Returning means that it is on the disk, for jobs
+        to be sent there. Idempotent; NotFound when there is no such provider."""
+        check_label(target, "target")
+        entry = _for_agents(entry)
+        if self._entries.get(target) == entry and target in self._now:
+            return target
+        said = json.dumps(dataclasses.asdict(entry), sort_keys=True, default=str)
+        place = place_name(target, hashlib.sha256(said.encode()).hexdigest())
         with self._lock:
-            known = self._entries.get(name)
-            if known == entry:
-                return
-            if name in self._own:
-                hint = "give the project's another name, or change your own file"
-                raise Conflict(f"target {name!r} is another one in your own file", hint=hint)
-            if known is not None and not _is_same_place(known, entry) and is_busy(name):
-                hint = "wait until its agents have left, or give it another name"
-                raise Conflict(f"target {name!r} is in use as another project has it", hint=hint)
-            made = self._make(name, entry)
-            entries = {**self._entries, name: entry}
-            brought = {each: dataclasses.asdict(entries[each]) for each in entries if each not in self._own}
-            write_private(self._file, json.dumps(brought))
-            self._put(name, entry, made)
+            if place not in self._now:
+                made = self._make(place, entry)
+                entries = {**self._entries, place: entry}
+                write_private(self._file, json.dumps({each: dataclasses.asdict(entries[each]) for each in entries}))
+                self._entries, self._now = entries, {**self._now, place: made}
+        return place
 
-    def refresh(self, is_busy: Callable[[str], bool]) -> None:
-        """Takes up what the user changed in their own file since it was last read. A file that is wrong changes
-        nothing; who types the next command is told. What is taken out is served on, for the runs that wait there."""
-        stamp = _stamp(self._home.config_file)
-        with self._lock:
-            if stamp == self._seen:
-                return
-            try:
-                settings = checked(gather(self._home.config_file))
-                made = {name: self._make(name, settings.resolved(name)) for name in _served(settings)}
-            except TurnoutError as error:
-                _log.warning("the changed settings are not taken up: %s", error)
-                self._seen = stamp
-                return
-            self._own = frozenset(settings.targets)
-            is_done = True
-            for name, target in made.items():
-                entry, known = settings.resolved(name), self._entries.get(name)
-                if known is not None and not _is_same_place(known, entry) and is_busy(name):
-                    self._now[name].closing, is_done = True, False  # the next round looks again
-                elif known != entry:
-                    self._put(name, entry, target)
-            self._seen = stamp if is_done else self._seen
-
-    def _put(self, name: str, entry: TargetSettings, made: Target) -> None:
-        known, target = self._entries.get(name), self._now.get(name)
-        self._entries = {**self._entries, name: entry}
-        if known is not None and target is not None and _is_same_place(known, entry):
-            target.max_runs, target.prolog, target.epilog = made.max_runs, made.prolog, made.epilog
-            target.version = made.version
-        else:
-            self._now = {**self._now, name: made}
-
-    def _make(self, name: str, entry: TargetSettings) -> Target:
+    def _make(self, place: str, entry: TargetSettings) -> Target:
         told = {**secrets.revealed(entry.settings, self._home), "nodes_directory": str(self._home.nodes)}
         provider = provider_class(entry.service)(told)
-        said = {**dataclasses.asdict(entry), "setup": None, "nodes": None}  # those two are for jobs, not for agents
-        version = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
-        return Target(name, provider, entry.max_runs, prolog=entry.prolog, epilog=entry.epilog, version=version)
+        return Target(place, provider, entry.max_runs, prolog=entry.prolog, epilog=entry.epilog)
 
-    def _take_up(self, name: str, entry: TargetSettings) -> None:
-        """One that a project brought earlier. A package that is gone since then must not keep the hub from starting."""
+    def _take_up(self, place: str, entry: TargetSettings) -> None:
+        """One that a job brought earlier. A package that is gone since then must not keep the hub from starting."""
         try:
-            made = self._make(name, entry)
+            made = self._make(place, entry)
         except NotFound as error:
-            _log.warning("target %s is not served: %s", name, error)
+            _log.warning("target %s is not served: %s", place, error)
             return
-        self._entries[name] = entry
-        self._now[name] = made
+        self._entries[place] = entry
+        self._now[place] = made
 
 
-def _served(settings: Config) -> list[str]:
+def _for_agents(entry: TargetSettings) -> TargetSettings:
+    """Without what is for the jobs that are sent there."""
+    return dataclasses.replace(entry, setup=None, nodes=None)
+
+
+def _is_served(name: str, settings: Config) -> bool:
     """A box is left out while there is no provider that could reach it; a target of that kind is refused."""
-    served = []
-    for name in settings.targets:
-        try:
-            provider_class(settings.resolved(name).service)
-        except NotFound as error:
-            if name in settings.compute_targets:
-                raise
-            _log.warning("box %s is not served: %s", name, error)
-            continue
-        served.append(name)
-    return served
-
-
-def _is_same_place(known: TargetSettings, entry: TargetSettings) -> bool:
-    return (known.service, known.settings) == (entry.service, entry.settings)
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
+    if name in settings.compute_targets:
+        return True
     try:
-        about = path.stat()
-    except OSError:
-        return ()
-    return about.st_mtime_ns, about.st_size, about.st_ino
+        provider_class(settings.resolved(name).service)
+    except NotFound as error:
+        _log.warning("box %s is not served: %s", name, error)
+        return False
+    return True
 
 
 def _read(path: Path) -> dict[str, TargetSettings]:
     """Nothing when there is none, or it is not ours: the next job brings its target again."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        return {name: TargetBody(**body).as_settings() for name, body in raw.items()}
+        return {place: TargetBody(**body).as_settings() for place, body in raw.items()}
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -188,13 +136,12 @@ def _read(path: Path) -> dict[str, TargetSettings]:
         return {}
 
 
-def make_router(table: TargetTable, is_busy: Callable[[str], bool]) -> APIRouter:
+def make_router(table: TargetTable) -> APIRouter:
     router = APIRouter()
 
     @router.put("/targets/{name}")
     async def define_target(name: str, body: TargetBody) -> dict[str, str]:
-        """Serves a target that a project has in its settings."""
-        await run_in_threadpool(table.define, name, body.as_settings(), is_busy)
-        return {"target": name}
+        """The place that this target is for a job whose settings have it so."""
+        return {"place": await run_in_threadpool(table.define, name, body.as_settings())}
 
     return router

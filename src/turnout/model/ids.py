@@ -34,6 +34,16 @@ def parse_job_name(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def place_name(target: str, digest: str) -> str:
+    """A target whose settings are not those the hub began with; `digest` is of those it has."""
+    return f"{target}~{digest[:12]}"
+
+
+def target_of(place: str) -> str:
+    """The target that a place, or a queue of one, is; a target is a place itself."""
+    return place.partition("#")[0].partition("~")[0]
+
+
 def check_label(text: str, what: str) -> str:
     """A name a person gave to a workspace, experiment, target or run.
 

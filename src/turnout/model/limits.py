@@ -24,8 +24,9 @@ def size_of(named: Mapping[str, object]) -> int:
         try:
             json.dumps(value)
         except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(f"the value of {name!r} cannot be written as JSON: {error}") from error
-    raise InvalidInput("a name that is not text")
+            what = f"the value of {name!r} cannot be written as JSON: {error}"
+            raise InvalidInput(what, hint="give numbers, texts, lists of them") from error
+    raise InvalidInput("a name that is not text", hint="let names be texts")
 
 
 def check_amount(named: Mapping[str, object], what: str) -> None:

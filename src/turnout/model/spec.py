@@ -69,6 +69,7 @@ class JobSpec:
     `working_dir` is where in the frozen files a run begins, "" = at their top. `after` are patterns of the files to
     keep; those that begin with ``!`` leave some out again.
     `keep_node`: the nodes its runs were on stay, with the runs' directories, until they are released.
+    `place` is the target as the job's own settings have it (see `turnout.model.ids.place_name`), None = as the hub does.
     `notify` is what happens when the job is over: ``bell`` at the terminal that waits, or a command that the hub runs.
     `umask` is for the files the runs make; None = the node's, which lets nobody else read them.
     """
@@ -81,6 +82,7 @@ class JobSpec:
     repeat: int = 1
     total: int | None = None
     target: str = "local"
+    place: str | None = None
     experiment: str = "default"
     workspace: str = "default"
     label: str | None = None
@@ -109,6 +111,11 @@ class JobSpec:
     setup: Setup | None = None
     working_dir: str = ""
     notify: str | None = None
+
+    @property
+    def where(self) -> str:
+        """The place where its runs go."""
+        return self.place or self.target
 
     @property
     def outer_runs(self) -> int:

@@ -17,6 +17,7 @@ class Kind(StrEnum):
     INT = "int"
     FLOAT = "float"
     SPAN = "span"  # seconds; may be written 90s, 15m, 2h
+    SIZE = "size"  # bytes; may be written 500K, 1.5G
     TIME = "time"
     STATE = "state"
     ANY = "any"  # text, number or boolean, as it was recorded
@@ -70,6 +71,7 @@ OPERATORS: Mapping[Kind, frozenset[Op]] = {
     Kind.INT: _EQUAL | ORDER,
     Kind.FLOAT: _EQUAL | ORDER,
     Kind.SPAN: _EQUAL | ORDER,
+    Kind.SIZE: _EQUAL | ORDER,
     Kind.TIME: ORDER,
     Kind.ANY: _EQUAL | ORDER | _PATTERN,
 }

@@ -35,6 +35,7 @@ _SAMPLES: dict[Kind, tuple[object, ...]] = {
     Kind.INT: (1,),
     Kind.FLOAT: (1.5,),
     Kind.SPAN: (1.5,),
+    Kind.SIZE: (1,),
     Kind.ANY: (1.5, 1, "x"),
 }
 
@@ -92,7 +93,7 @@ def parse_columns(text: str, table: Table = RUNS) -> list[Column]:
             )
         columns.append(_column(text, found, table))
         if len(columns) > MAX_COLUMNS:
-            raise problem("columns", text, position, found.end(), f"more than {MAX_COLUMNS} columns")
+            raise problem("columns", text, position, found.end(), f"more than {MAX_COLUMNS} columns", "name fewer")
         if not found["end"]:
             return columns
         position = found.end()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from turnout.model.measures import parse_size
 from turnout.query.columns import Field, Kind
 from turnout.query.expression import UNITS, Age, Scalar
 from turnout.query.problem import nearest, shown
@@ -76,6 +77,13 @@ def _span(text: str, field: Field, quoted: bool) -> int | float:
     return value
 
 
+def _size(text: str, field: Field, quoted: bool) -> int:
+    try:
+        return _int(str(parse_size(text)), field, quoted)
+    except ValueError as error:
+        raise Unfit(f"{shown(text)} is not one", "write bytes, or 500K, 20M, 1.5G") from error
+
+
 def _time(text: str, field: Field, quoted: bool) -> datetime | Age:
     found = _AGE.match(text)
     if found:
@@ -108,6 +116,7 @@ _READERS: dict[Kind, Callable[[str, Field, bool], Scalar]] = {
     Kind.INT: _int,
     Kind.FLOAT: _float,
     Kind.SPAN: _span,
+    Kind.SIZE: _size,
     Kind.TIME: _time,
     Kind.ANY: _any,
 }

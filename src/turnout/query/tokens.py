@@ -65,7 +65,8 @@ def check_text(text: str, what: str) -> None:
         raise problem(what, shown, MAX_LENGTH - 1, MAX_LENGTH, f"longer than {MAX_LENGTH} characters", "ask for less")
     for position, character in enumerate(text):
         if character == "\0" or "\ud800" <= character <= "\udfff":
-            raise problem(what, text, position, position + 1, f"the character {character!r} is not text")
+            message = f"the character {character!r} is not text"
+            raise problem(what, text, position, position + 1, message, "leave it out")
 
 
 def _unreadable(text: str, position: int, what: str) -> Exception:

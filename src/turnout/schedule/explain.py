@@ -36,14 +36,15 @@ _OVER = frozenset({"completed", "failed", "cancelled", "stopped"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """The run as it is shown, its attempts, how many runs wait before it (None: it does not wait), what it asks for,
-    how many runs of its job may be at once on one node (None: any number), and the directory that is kept with its node
-    until that is released, if one is."""
+    how many runs of its job may be at once on one node (None: any number), the setup that is being made for it, if one
+    is, and the directory that is kept with its node until that is released."""
 
     run: Mapping[str, Any]
     attempts: list[dict[str, Any]]
     ahead: int | None
     need: Resources = field(default_factory=Resources)
     concurrent: int | None = None
+    setup: str = ""
     kept: str = ""
 
 
@@ -92,7 +93,8 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
     if is_parent and not run["node"]:
         return [_family(run)]
     who = "Its parent script" if is_parent else "It"
-    lines = [f"{who} {_DOES.get(state, 'waits')} on {run['node'] or 'no node yet'}, attempt {run['attempts']}."]
+    does = f"waits for its setup {situation.setup}, which is installed" if situation.setup else _DOES.get(state, "waits")
+    lines = [f"{who} {does} on {run['node'] or 'no node yet'}, attempt {run['attempts']}."]
     if place is not None and any(node.is_silent for node in place.up if node.name == run["node"]):
         lines.append(
             "That node has fallen silent. If it stays so, the run is given up there and tried again if it may be."

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from turnout.errors import InvalidInput
 from turnout.snapshot.delivery import Sink, deliver
+from turnout.snapshot.listed import Listed
 from turnout.snapshot.snapshot import Snapshot
 from turnout.wire import manifest
 from turnout.wire.manifest import BadManifest, Entry
@@ -28,30 +28,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Joined:
+class Joined(Listed):
     """Made by `join`. Of `git`, the first part tells."""
 
     parts: tuple[Part, ...]
-
-    @cached_property
-    def entries(self) -> tuple[Entry, ...]:
-        return tuple(entry for part in self.parts for entry in part.entries)
-
-    @cached_property
-    def manifest(self) -> bytes:
-        return manifest.encode(self.entries)
-
-    @cached_property
-    def digest(self) -> str:
-        return manifest.digest_of(self.manifest)
-
-    @property
-    def files(self) -> int:
-        return len(self.entries)
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(entry.size for entry in self.entries)
+    entries: tuple[Entry, ...]
 
     @property
     def git(self) -> dict[str, object] | None:
@@ -59,7 +40,7 @@ class Joined:
 
     def deliver(self, sink: Sink) -> Joined:
         """As `delivery.deliver` does, of all parts; the manifest of the whole tree comes last."""
-        kept = Joined(tuple(replace(part, snapshot=deliver(part.snapshot, sink)) for part in self.parts))
+        kept = _joined(replace(part, snapshot=deliver(part.snapshot, sink)) for part in self.parts)
         if sink.missing([kept.digest]):
             sink.put_many([(kept.digest, kept.manifest)])
         return kept
@@ -67,7 +48,7 @@ class Joined:
 
 def join(parts: Iterable[Part]) -> Joined:
     """InvalidInput when two of them have a file in the same place, or one has a file where another has a directory."""
-    joined = Joined(tuple(parts))
+    joined = _joined(parts)
     try:
         for part in joined.parts:
             if part.place:
@@ -79,3 +60,8 @@ def join(parts: Iterable[Part]) -> Joined:
             f"these directories cannot be one tree: {error}", hint="give each its own place: DIR::PLACE"
         ) from error
     return joined
+
+
+def _joined(parts: Iterable[Part]) -> Joined:
+    kept = tuple(parts)
+    return Joined(kept, tuple(entry for part in kept for entry in part.entries))

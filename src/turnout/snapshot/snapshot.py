@@ -8,23 +8,22 @@ import stat
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from turnout import errors
 from turnout.snapshot import cache as remembered
 from turnout.snapshot.cache import Folder
 from turnout.snapshot.git import GitProbe
+from turnout.snapshot.listed import Listed
 from turnout.snapshot.policy import Limits, Policy
 from turnout.snapshot.problems import Problems
 from turnout.snapshot.reading import read_pending
 from turnout.snapshot.walk import Tree, identity, walk
-from turnout.wire import manifest
 from turnout.wire.manifest import Entry
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot:
+class Snapshot(Listed):
     """The files of `root` at one moment, by content. `git` as `git_state` tells it.
 
     The content itself stays where it is: `deliver` brings to a store what that does not have.
@@ -35,24 +34,6 @@ class Snapshot:
     git: dict[str, object] | None
     policy: Policy
     contents: dict[str, bytes] = field(repr=False)
-
-    @cached_property
-    def manifest(self) -> bytes:
-        """The manifest, itself a blob."""
-        return manifest.encode(self.entries)
-
-    @cached_property
-    def digest(self) -> str:
-        """The digest of the manifest: the name of the snapshot."""
-        return manifest.digest_of(self.manifest)
-
-    @property
-    def files(self) -> int:
-        return len(self.entries)
-
-    @property
-    def total_bytes(self) -> int:
-        return sum(entry.size for entry in self.entries)
 
 
 def capture(

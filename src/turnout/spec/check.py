@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from turnout.errors import InvalidInput
-from turnout.model.ids import check_env_key, check_label, check_param_name, check_tag_key
+from turnout.model.ids import check_env_key, check_label, check_param_name, check_tag_key, target_of
 from turnout.model.inputs import Action
 from turnout.model.limits import check_amount
 from turnout.model.spec import CommandKind, JobSpec
 from turnout.wire.manifest import BadManifest, check_path, is_digest
 
 MOST_RUNS = 1_000_000
+MOST_NODES = 10_000
 _LONGEST_TEXT = 128 * 1024  # Linux's limit for one argument or environment entry
 
 
@@ -27,6 +28,8 @@ def check(spec: JobSpec) -> None:
 def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
     for what, label in (("experiment", spec.experiment), ("workspace", spec.workspace), ("target", spec.target)):
         yield from _caught(check_label, label, what)
+    if spec.place is not None and target_of(spec.place) != spec.target:
+        yield InvalidInput(f"{spec.place!r} is no place of target {spec.target}", hint="ask the hub for it")
     for name in {spec.label, *(run.label for run in spec.runs)} - {None}:
         yield from _caught(check_label, str(name), "run name")
     for key in spec.tags:
@@ -65,9 +68,9 @@ def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
     if spec.kind is CommandKind.COMMAND and any(not run.argv or not run.argv[0] for run in spec.runs):
         yield InvalidInput("an empty command", hint="write `turnout run COMMAND [ARGS…]`")
     if spec.kind is not CommandKind.COMMAND and spec.script is None:
-        yield InvalidInput("a run script without text")
+        yield InvalidInput("a run script without text", hint="send its text as `script`")
     if spec.before is not None and not is_digest(spec.before):
-        yield InvalidInput("not a snapshot's digest")
+        yield InvalidInput("not a snapshot's digest", hint="send the digest of its manifest as `before`")
     yield from _surroundings(spec)
 
 
@@ -79,14 +82,15 @@ def _surroundings(spec: JobSpec) -> Iterator[InvalidInput]:
         if (given.action is Action.NONE) != (given.manifest is None) or not is_digest(given.manifest or "0" * 64):
             yield InvalidInput(f"the {name} is not bound to files", hint=f"`turnout run --{name} SHARE` does that")
         if given.local is not None and not (_can_be_argument(given.local) and given.local.startswith("/")):
-            yield InvalidInput(f"the directory of the {name} is not an absolute path")
+            yield InvalidInput(f"the directory of the {name} is not an absolute path", hint="begin it with /")
     if spec.setup is not None:
         lines = (*spec.setup.conda, *spec.setup.pip, spec.setup.python or "3")
         if not all(line.strip() and "\n" not in line and _is_text(line) for line in lines):
-            yield InvalidInput(f"setup {spec.setup.name!r} has a package that is none")
+            yield InvalidInput(f"setup {spec.setup.name!r} has a package that is none", hint="name one in each entry")
         yield from _caught(check_label, spec.setup.name, "setup")
         if not _is_text(spec.setup.activate):
-            yield InvalidInput(f"the activate lines of setup {spec.setup.name!r} are not UTF-8 text")
+            what = f"the activate lines of setup {spec.setup.name!r} are not UTF-8 text"
+            yield InvalidInput(what, hint="save turnout.yaml as UTF-8")
     if spec.working_dir and not _is_path(spec.working_dir):
         yield InvalidInput(f"{spec.working_dir!r} leads out of the files of a run", hint="give a path below them")
 
@@ -116,12 +120,18 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
         yield InvalidInput("no runs", hint="give a command, or a --multi file with at least one line")
     if len(spec.runs) > MOST_RUNS or not 1 <= spec.repeat <= MOST_RUNS:
         yield InvalidInput(f"a job may have 1 to {MOST_RUNS} runs", hint="split it into several")
+    if (spec.nodes or 1) > MOST_NODES:
+        yield InvalidInput(f"a job may have 1 to {MOST_NODES} nodes of its own", hint="give a smaller --nodes")
     if spec.repeat > 1 and len(spec.runs) != 1:
-        yield InvalidInput("--runs and --multi exclude each other")
+        yield InvalidInput(
+            "--runs and --multi exclude each other", hint="each line of the file is a run: leave --runs out"
+        )
     if spec.nodes is not None and len(spec.runs) > 1 and spec.total != len(spec.runs):
-        yield InvalidInput("with --multi and --nodes, every line is one of the children")
+        what = "with --multi and --nodes, every line is one of the children"
+        yield InvalidInput(what, hint="let `total` be the number of lines")
     if spec.total is not None and (spec.nodes is None or spec.repeat > 1):
-        yield InvalidInput("a total of children is for a job with --nodes, and without --repeat")
+        what = "a total of children is for a job with --nodes, and without --repeat"
+        yield InvalidInput(what, hint="write --runs N without --nodes, or --nodes N without --repeat")
     for name, value, least in (
         ("--cpus", need.cpus, 1),
         ("--memory", need.memory, 1),
@@ -134,11 +144,12 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
         ("--grace", spec.grace, 0),
     ):
         if value is not None and not least <= value < 2**53:
-            yield InvalidInput(f"{name} must be at least {least:g}, not {value:g}")
+            what = f"{name} must be at least {least:g}, not {value:g}"
+            yield InvalidInput(what, hint=f"give another number, or leave {name} out")
     if spec.umask is not None and not 0 <= spec.umask <= 0o777:
-        yield InvalidInput(f"a umask is between 0 and 0o777, not {spec.umask:#o}")
+        yield InvalidInput(f"a umask is between 0 and 0o777, not {spec.umask:#o}", hint="write 0o022")
     if not -1_000_000 <= spec.priority <= 1_000_000:
-        yield InvalidInput("--priority must be between -1000000 and 1000000")
+        yield InvalidInput("--priority must be between -1000000 and 1000000", hint="give another number")
 
 
 def _caught(function: Callable[..., object], *args: object) -> Iterator[InvalidInput]:

@@ -35,8 +35,6 @@ class Agent:
     """whose runs it takes; that of its target unless it is a job's own"""
     kept: bool = False
     """it stays until it is released"""
-    version: str = ""
-    """that of its target's settings when it was started"""
 
 
 def hash_token(token: str) -> str:
@@ -44,15 +42,13 @@ def hash_token(token: str) -> str:
 
 
 def insert_agent(
-    tx: Tx, *, target: str, node: str, directory: str, launch_token: str, token_hash: str, queue: str | None = None,
-    version: str = "",
-) -> int:  # fmt: skip
+    tx: Tx, *, target: str, node: str, directory: str, launch_token: str, token_hash: str, queue: str | None = None
+) -> int:
     """The intent, written before anything is started."""
     table = schema.agents
     values = {
         "target": target, "node": node, "directory": directory, "launch_token": launch_token, "token_hash": token_hash,
         "state": str(AgentState.LAUNCHING), "created": tx.now, "queue": queue or target,
-        "version": version,
     }  # fmt: skip
     return int(tx.connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one())
 
@@ -112,7 +108,7 @@ def _to_agent(row: sa.Row[tuple[object, ...]]) -> Agent:
         id=values["id"], target=values["target"], node=values["node"], directory=values["directory"],
         launch_token=values["launch_token"], handle=values["handle"], state=AgentState(values["state"]),
         created=values["created"], cpus=facts.get("cpus"), queue=values["queue"] or values["target"],
-        kept=bool(values["kept"]), version=values["version"],
+        kept=bool(values["kept"]),
     )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def insert_job(tx: Tx, spec: JobSpec) -> tuple[int, list[int]]:
     if spec.tags:
         rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
         tx.connection.execute(schema.tags.insert(), rows)
-    tx.touch("queue" if spec.nodes is not None else f"queue:{spec.target}", f"job:{job}", "runs")
+    tx.touch("queue" if spec.nodes is not None else f"queue:{spec.where}", f"job:{job}", "runs")
     return job, list(range(first, first + spec.outer_runs))
 
 
@@ -150,7 +150,7 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
             "children_planned": spec.children_of(index),
             "remaining": spec.children_of(index),
             "outer": None if spec.nodes is None else index,
-            "queue": spec.target if spec.nodes is None else f"{spec.target}#{job_name(job)}.{index}",
+            "queue": spec.where if spec.nodes is None else f"{spec.where}#{job_name(job)}.{index}",
         }
         for index, run in enumerate(runs)
     ]

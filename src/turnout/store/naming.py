@@ -12,10 +12,11 @@ from turnout.errors import InvalidInput, NotFound
 from turnout.model.ids import run_name
 from turnout.query.names import JobRange, Named, OneRun, Pattern, RunRange, Word, parse_name
 from turnout.store import schema
+from turnout.store.conditions import COLUMNS, Condition
+from turnout.store.globs import fits
 from turnout.store.parts import in_parts
 
 _RUNS, _JOBS = schema.runs, schema.jobs
-Condition = sa.ColumnElement[bool]
 MOST_NAMES = 10_000
 MOST_RUNS = 100_000
 _LEADING = re.compile(r"run(\d{1,17})\*\Z", re.ASCII)
@@ -143,7 +144,7 @@ def _pattern(connection: sa.Connection, text: str) -> Condition:
     if text == "*":
         return sa.true()
     if text.startswith("job"):
-        return _glob(connection, sa.literal("job").concat(sa.cast(_RUNS.c.job_id, sa.Text)), text)
+        return _glob(connection, COLUMNS["job"], text)
     children, leading = _CHILDREN.match(text), _LEADING.match(text)
     if children is not None:
         return sa.and_(_RUNS.c.number == int(children[1]), _RUNS.c.child > 0)
@@ -151,19 +152,10 @@ def _pattern(connection: sa.Connection, text: str) -> Condition:
         prefix = int(leading[1])
         powers = range(_DIGITS - len(leading[1]) + 1)
         return sa.or_(*(_RUNS.c.number.between(prefix * 10**n, (prefix + 1) * 10**n - 1) for n in powers))
-    name = sa.literal("run").concat(sa.cast(_RUNS.c.number, sa.Text))
-    whole = sa.case((_RUNS.c.child == 0, name), else_=name.concat(".").concat(sa.cast(_RUNS.c.child, sa.Text)))
-    return _glob(connection, whole, text) if text.startswith("run") else _label_or_experiment(connection, text)
-
-
-def _label_or_experiment(connection: sa.Connection, text: str) -> Condition:
+    if text.startswith("run"):
+        return _glob(connection, COLUMNS["name"], text)
     return sa.or_(_glob(connection, _RUNS.c.label, text), _glob(connection, _RUNS.c.experiment, text))
 
 
 def _glob(connection: sa.Connection, place: sa.ColumnElement[Any], pattern: str) -> Condition:
-    """The whole text against a pattern of * and ?; upper and lower case differ."""
-    if connection.dialect.name == "sqlite":
-        return sa.and_(place.is_not(None), place.op("GLOB", is_comparison=True)(pattern.replace("[", "[[]")))
-    for special in ("\\", "%", "_"):
-        pattern = pattern.replace(special, "\\" + special)
-    return sa.and_(place.is_not(None), place.like(pattern.replace("*", "%").replace("?", "_"), escape="\\"))
+    return sa.and_(place.is_not(None), fits(connection, place, pattern))

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from turnout.model.ids import target_of
 from turnout.model.state import LIVE, ON_NODE
 from turnout.store import schema
 from turnout.store.agents import AgentState
@@ -89,7 +90,7 @@ def _node(row: Any, running: int) -> View:
     facts = json.loads(row["facts"] or "{}")
     gpus = facts.get("gpus")
     return {
-        "name": row["node"], "target": row["target"], "agent": row["id"],
+        "name": row["node"], "target": target_of(row["target"]), "agent": row["id"],
         "state": "kept" if row["kept"] and row["state"] == AgentState.UP else row["state"],
         "cpus": facts.get("cpus"), "gpus": None if gpus is None else len(gpus), "memory": facts.get("memory"),
         "running": running, "since": moment(row["created"]), "ended": moment(row["ended"]),

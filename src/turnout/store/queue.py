@@ -100,17 +100,25 @@ def insert_child(tx: Tx, parent: Entry, index: int, retry: Retry, command: RunSp
     return Entry(record, name, parent.number, parent.job, argv, params, None, parent.outer)
 
 
-def queues_with_waiting_runs(connection: sa.Connection) -> list[tuple[str, str]]:
-    """The queues that are not empty, with their targets. Goes from one to the next in the index, whatever they hold."""
-    found: list[tuple[str, str]] = []
+def queues_with_waiting_runs(connection: sa.Connection) -> list[str]:
+    """The queues that are not empty. Goes from one to the next in the index, whatever they hold."""
+    found: list[str] = []
     while True:
-        select = sa.select(_RUNS.c.queue, _RUNS.c.target).where(_RUNS.c.waiting.is_not(None)).limit(1)
+        select = sa.select(_RUNS.c.queue).where(_RUNS.c.waiting.is_not(None)).limit(1)
         if found:
-            select = select.where(_RUNS.c.queue > found[-1][0])
-        row = connection.execute(select.order_by(_RUNS.c.queue)).first()
-        if row is None:
+            select = select.where(_RUNS.c.queue > found[-1])
+        queue = connection.execute(select.order_by(_RUNS.c.queue)).scalar()
+        if queue is None:
             return found
-        found.append((row.queue, row.target))
+        found.append(queue)
+
+
+def places_in_use(connection: sa.Connection) -> set[str]:
+    """The places to which runs that are not over were sent, or where agents are."""
+    agents = schema.agents
+    queues = sa.select(_RUNS.c.queue).where(_RUNS.c.state.in_(_LIVE)).distinct()
+    held = sa.select(agents.c.target).where(agents.c.state != "gone").distinct()
+    return {queue.partition("#")[0] for queue in connection.execute(queues.union(held)).scalars()}
 
 
 def busy_nodes(connection: sa.Connection, queues: Iterable[str]) -> set[str]:

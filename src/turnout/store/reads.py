@@ -168,12 +168,6 @@ def kept_directory(connection: sa.Connection, run: int, attempt: int) -> str:
     return str(captured[-1]["data"].get("kept", "")) if captured else ""
 
 
-def output_size(connection: sa.Connection, run: int, attempt: int) -> int:
-    table = schema.streams
-    where = (table.c.run_id == run, table.c.attempt == attempt, table.c.stream == "output")
-    return int(connection.execute(sa.select(table.c.size).where(*where)).scalar() or 0)
-
-
 def find_tail(connection: sa.Connection, run: int, attempt: int, lines: int) -> int:
     """Where the last `lines` lines of an attempt's output begin; an unfinished one counts."""
     table = schema.output

@@ -314,7 +314,6 @@ agents = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("facts", sa.Text),
     sa.Column("kept", sa.SmallInteger, nullable=False, server_default="0"),  # 1 = stays until it is released
-    sa.Column("version", sa.Text, nullable=False, server_default=""),  # of its target's settings when it was started
     sa.Column("created", _Time, nullable=False),
     sa.Column("ended", _Time),
     sa.Index("ix_agents_state", "state"),

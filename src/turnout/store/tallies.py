@@ -11,6 +11,7 @@ from turnout.store import schema
 from turnout.store.parts import in_parts
 
 _RUNS, _JOBS = schema.runs, schema.jobs
+_CANCELLED = ("cancelled", "stopped")
 Counts = dict[str, int]
 """how many runs of a job are in which state"""
 
@@ -51,11 +52,20 @@ def _add(connection: sa.Connection, counts: dict[int, Counts], jobs: Sequence[in
 
 
 def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[tuple[int, str, int]]:
-    """What parents stand for: the children they have still to make, and themselves when their own script failed."""
-    script_failed = sa.case((sa.and_(_RUNS.c.state == "failed", _RUNS.c.cause.is_not(None)), 1), else_=0)
+    """What parents stand for: the children they have still to make, those that they will never make because they were
+    cancelled or their script failed, and then at least themselves."""
+    children = _RUNS.alias()
+    made = sa.select(sa.func.count()).where(children.c.parent == _RUNS.c.id).scalar_subquery()
+    unmade = sa.case((_JOBS.c.children_total.is_(None), _RUNS.c.children_planned - made), else_=0)
+    is_cut = _RUNS.c.state.in_(_CANCELLED)
+    script_failed = sa.and_(_RUNS.c.state == "failed", _RUNS.c.cause.is_not(None))
     select = (
         sa.select(
-            _RUNS.c.job_id, sa.func.sum(_RUNS.c.remaining).label("left"), sa.func.sum(script_failed).label("failed"),
+            _RUNS.c.job_id, sa.func.sum(_RUNS.c.remaining).label("left"),
+            sa.func.sum(sa.case((script_failed, 1), else_=0)).label("failed"),
+            sa.func.sum(sa.case((script_failed, unmade), else_=0)).label("failed_unmade"),
+            sa.func.sum(sa.case((is_cut, 1), else_=0)).label("cut"),
+            sa.func.sum(sa.case((is_cut, unmade), else_=0)).label("cut_unmade"),
             (_JOBS.c.children_total - _JOBS.c.children_made).label("stock"),
         )
         .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
@@ -64,7 +74,10 @@ def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]
     )  # fmt: skip
     for row in connection.execute(select):
         left = int(row.left) if row.stock is None else min(int(row.left), int(row.stock))
+        never = int(row.stock) if row.stock and not left else 0  # of a stock that parents share, and nobody makes
         if left:
             yield row.job_id, "queued", left
         if row.failed:
-            yield row.job_id, "failed", int(row.failed)
+            yield row.job_id, "failed", max(int(row.failed), int(row.failed_unmade), 0 if row.cut else never)
+        if row.cut and (row.cut_unmade or never):
+            yield row.job_id, "cancelled", max(int(row.cut_unmade), never)

@@ -158,6 +158,10 @@ class Keeper(Process):
         held.stop_cause = stop.cause
         if held.phase < Phase.STARTED:
             self.world.sometimes("stop before start")
+            if stop.cause == "preempted":
+                held.phase = Phase.CAPTURED
+                held.tell("returned", {})
+                return True
             self._conclude(held, {"cause": stop.cause, "message": "ended before it was started"})
         elif held.files.command is not None:
             self.world.sometimes("stop while running")

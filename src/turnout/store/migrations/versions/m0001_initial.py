@@ -28,7 +28,6 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("facts", sa.Text(), nullable=True),
         sa.Column("kept", sa.SmallInteger(), server_default="0", nullable=False),
-        sa.Column("version", sa.Text(), server_default="", nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("ended", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agents")),
