@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -93,6 +94,43 @@ class Cli:
     @staticmethod
     def argv(*args: str) -> list[str]:
         return [sys.executable, "-m", "turnout.cli", *args]
+
+
+def at_terminal(user: Cli, answer: str, *args: str, columns: int = 200, interrupt_at: Sequence[str] = ()) -> str:
+    """What the command shows when it is typed at a terminal so wide, and `answer` typed to it; before that, Ctrl-C is
+    pressed when each of these texts has been shown."""
+    control, terminal = pty.openpty()
+    environment = {**user_environment(user.home), "COLUMNS": str(columns)}
+    process = subprocess.Popen(
+        user.argv(*args), cwd=user.cwd, env=environment, stdin=terminal, stdout=terminal, stderr=terminal
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        for text in interrupt_at:
+            while text.encode() not in shown:
+                shown += os.read(control, 4096)
+            process.send_signal(signal.SIGINT)
+        os.write(control, answer.encode())
+        while piece := os.read(control, 4096):
+            shown += piece
+    except OSError:
+        pass  # the terminal is closed when its last program ended
+    process.wait(20)
+    os.close(control)
+    return shown.decode()
+
+
+def install_provider(folder: Path, name: str) -> dict[str, str]:
+    """Variables with which turnout finds a package that has a compute provider of that name, which takes any keys."""
+    about = folder / "far-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: far\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[turnout.providers]\n{name} = far:Far\n")
+    (folder / "far.py").write_text(
+        "from turnout.providers.local import LocalProvider\nclass Far(LocalProvider):\n    Settings = None\n"
+    )
+    return {"PYTHONPATH": str(folder)}
 
 
 def processes_of(home: Path) -> list[int]:

@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from turnout.errors import InvalidInput, Unavailable
+from turnout.errors import InvalidInput, NotFound, Unavailable
 
 #: File systems shared between hosts: SQLite's write-ahead log and locks do not work there.
 _NETWORK_FS = frozenset(
@@ -26,6 +26,14 @@ _NETWORK_FS = frozenset(
 )  # fmt: skip
 
 _LONGEST_SOCKET_PATH = 103  # macOS; Linux has room for four bytes more
+
+
+def current_directory() -> Path:
+    """NotFound when it was removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise NotFound("the current directory is gone", hint="cd to one that is there") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class Home:
         given = os.environ.get("TURNOUT_HOME")
         root = Path(given) if given else Path.home() / ".turnout"
         if not root.is_absolute():
-            root = Path.cwd() / root
+            root = current_directory() / root
         return cls(root)
 
     @property

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -85,7 +86,7 @@ def everything(cli: Cli, workspace: str, folder: Path) -> list[dict[str, Any]]:
                 "run": {key: value for key, value in shown.items() if key not in OTHERWISE},
                 "family": (order.get(shown["parent"]), [order[child] for child in shown["children"]]),
                 "events": [
-                    {**event, "data": {k: v for k, v in event["data"].items() if k != "child"}}
+                    {**event, "data": {**event["data"], "child": order.get(event["data"].get("child"))}}
                     for event in cli.json("events", name)
                 ],
                 "metrics": cli.json("metrics", name),
@@ -108,7 +109,9 @@ def everything(cli: Cli, workspace: str, folder: Path) -> list[dict[str, Any]]:
 class TestRoundTrip:
     def test_into_the_same_store(self, user: Cli, archive: Path, tmp_path: Path) -> None:
         done = user.json("import", str(archive), "--as", "copy")
-        assert done["imported"] and done["workspace"] == "copy" and done["counts"]["rows.runs"] == done["runs"] == 6
+        assert done["imported"] and done["workspace"] == "copy" and done["counts"]["rows.runs"] == 6
+        (copy,) = (each for each in user.json("list", "workspaces") if each["name"] == "copy")
+        assert done["runs"] == copy["runs"] == 5, "a parent is counted as its children, as everywhere"
         before, after = everything(user, "lab", tmp_path), everything(user, "copy", tmp_path)
         assert after == before and len(before) == 6
         user("delete", "workspace", "copy", "--yes")
@@ -118,9 +121,11 @@ class TestRoundTrip:
     ) -> None:
         there("run", "--wait", "true")  # names are taken there, too
         told = there("import", str(archive)).stdout
-        assert told == "imported 3 jobs and 6 runs: job2 to job4, run2 to run4 in workspace lab\n"
+        assert told == "imported 3 jobs and 5 runs: job2 to job4, run2 to run4 in workspace lab\n"
         assert everything(there, "lab", tmp_path / "b") == everything(user, "lab", tmp_path / "a")
         shown = there.json("show", "run2")
+        assert there("list", "runs", "--names", "--filter", f"origin = {past['told']}").stdout == "run2\n"
+        assert there("list", "jobs", "--columns", "name,origin", "--csv", "job2").stdout == "name,origin\njob2,job1\n"
         assert shown["origin"] == past["told"] and there.json("show", "job2")["origin"] == "job1"
         again = tmp_path / "again.turnout"
         there("export", "lab", str(again))
@@ -130,9 +135,12 @@ class TestRoundTrip:
 
     def test_only_an_experiment_or_some_jobs(self, user: Cli, past: dict[str, str], tmp_path: Path) -> None:
         one, two = tmp_path / "one", tmp_path / "two"
-        assert user.json("export", "lab", str(one), "--experiment", "second")["runs"] == 4
+        assert user.json("export", "lab", str(one), "--experiment", "second")["runs"] == 3
         assert user.json("export", "lab", str(two), "--jobs", "job1,job3")["jobs"] == 2
         assert {row["experiment"] for row in _rows(one)["runs"]} == {"second"}
+        assert user.json("export", "lab", str(tmp_path / "three"), "--jobs", "job1-job2")["jobs"] == 2
+        refused = user("export", "lab", str(tmp_path / "x"), "--jobs", "job3-job4", check=False)
+        assert refused.returncode == 3 and "no job4 in workspace lab" in refused.stderr
 
     def test_prefix(self, user: Cli, past: dict[str, str], tmp_path: Path) -> None:
         file = tmp_path / "first"
@@ -147,6 +155,8 @@ class TestRoundTrip:
         assert "blobs" not in done["counts"]
         there("import", str(file))
         assert there.json("metrics", "run1")["loss"] and there("logs", "run1").stdout
+        refused = there("rerun", "run1", check=False)
+        assert refused.returncode == 4 and "it was imported without them" in refused.stderr
 
     def test_other_tools_can_read_it(self, archive: Path) -> None:
         listing = subprocess.run(["tar", "tf", str(archive)], capture_output=True, text=True, check=True).stdout.split()
@@ -169,6 +179,7 @@ class TestWhatIsNotExported:
         user("run", "--wait", "--workspace", "busy", "true")
         refused = user("export", "busy", str(tmp_path / "busy"), check=False)
         assert refused.returncode == 4 and f"turnout cancel job {going['job']}" in refused.stderr
+        assert f"a run is not over, of {going['job']}" in refused.stderr
         assert not (tmp_path / "busy").exists()
         assert user.json("export", "busy", str(tmp_path / "busy"), "--finished")["runs"] == 1
         user("cancel", "job", going["job"])
@@ -177,13 +188,30 @@ class TestWhatIsNotExported:
 class TestTwice:
     def test_it_is_refused_and_again_changes_nothing(self, user: Cli, archive: Path) -> None:
         first = user.json("import", str(archive), "--as", "twice")
-        refused = user("import", str(archive), check=False)
+        refused = user("import", str(archive), "--as", "twice", check=False)
         assert refused.returncode == 4 and first["first_job"] in refused.stderr and "--again" in refused.stderr
-        again = user.json("import", str(archive), "--again")
+        again = user.json("import", str(archive), "--as", "twice", "--again")
         assert not again["imported"] and again["first_job"] == first["first_job"]
         user("delete", "workspace", "twice", "--yes")
         assert user.json("import", str(archive), "--as", "twice")["imported"], "what was deleted may come again"
         user("delete", "workspace", "twice", "--yes")
+
+    def test_another_workspace_gets_a_copy_of_its_own(self, user: Cli, archive: Path) -> None:
+        first, second = (user.json("import", str(archive), "--as", name) for name in ("one", "two"))
+        assert first["imported"] and second["imported"] and first["last_job"] < second["first_job"]
+        assert {each["name"]: each["runs"] for each in user.json("list", "workspaces")}["two"] == second["runs"]
+        for name in ("one", "two"):
+            user("delete", "workspace", name, "--yes")
+
+    def test_the_hint_spares_the_originals(self, user: Cli, archive: Path, past: dict[str, str]) -> None:
+        """What was imported into the workspace it came from goes by name, and nothing else there does."""
+        before = user.json("list", "jobs", "--filter", "workspace=lab")
+        user("import", str(archive))
+        refused = user("import", str(archive), check=False).stderr
+        (command,) = re.findall(r"`turnout (delete job [^`]+)`", refused)
+        assert "delete workspace" not in refused and "--as OTHER" in refused
+        assert "deleted 5 runs and 3 jobs" in user(*command.split(), "--yes").stdout
+        assert user.json("list", "jobs", "--filter", "workspace=lab") == before
 
 
 class TestBadInput:
@@ -200,7 +228,7 @@ class TestBadInput:
 
     def test_cut_short_anywhere(self, user: Cli, archive: Path, tmp_path: Path) -> None:
         whole = archive.read_bytes()
-        for part in (0, 100, 512, len(whole) // 3, len(whole) - 1024, len(whole) - 1):
+        for part in (10, 100, 512, len(whole) // 3, len(whole) - 1024, len(whole) - 1):
             self.refuse(user, tmp_path, whole[:part], "cut short")
 
     def test_a_flipped_byte_anywhere(self, user: Cli, archive: Path, tmp_path: Path) -> None:
@@ -210,10 +238,14 @@ class TestBadInput:
 
     def test_another_version(self, user: Cli, archive: Path, tmp_path: Path) -> None:
         changed = archive.read_bytes().replace(b'"format": 1', b'"format": 2', 1)
-        self.refuse(user, tmp_path, changed, "format 2, and this turnout reads format 1")
+        self.refuse(user, tmp_path, changed, "format 2, of turnout ")
+        refused = user("import", str(tmp_path / "bad"), check=False).stderr
+        assert "this one reads format 1" in refused and "or a newer one" in refused and "copy it" not in refused
 
     def test_no_archive_at_all(self, user: Cli, tmp_path: Path, past: dict[str, str]) -> None:
-        self.refuse(user, tmp_path, b"hello " * 1000, "damaged at byte 0")
+        for content in (b"hello " * 1000, b"print()", b"", b"\0" * 2000):
+            self.refuse(user, tmp_path, content, "bad: this is not an archive of turnout")
+        assert "turnout export WORKSPACE FILE" in user("import", str(tmp_path / "bad"), check=False).stderr
         assert user("import", str(tmp_path / "absent"), check=False).returncode == 2
 
     @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "blobs/../../x", "rows/runs.sql"])
@@ -240,6 +272,51 @@ class TestBadInput:
 
 
 class TestKilled:
+    @pytest.fixture
+    def going(self, user: Cli, past: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+        """An export that was stopped in the middle of a large file."""
+        with open(user.home.parent / "large.bin", "wb") as large:
+            for _ in range(200):
+                large.write(os.urandom(1 << 20))
+        user("upload", large.name, "--share", "heavy")
+        job = user.json("run", "--held", "--workspace", "heavy", "--data", "heavy", "true")["job"]
+        user("cancel", "job", job)
+        going = user.start("export", "heavy", str(tmp_path / "heavy.turnout"))
+        wait_until(lambda: self.written(going.pid, tmp_path) > 1 << 20)
+        going.send_signal(signal.SIGSTOP)
+        assert going.poll() is None and self.written(going.pid, tmp_path) < 200 << 20
+        yield going
+        going.kill()
+        going.wait()
+        user("delete", "workspace", "heavy", "--yes")
+        user("delete", "share", "heavy")
+        Path(large.name).unlink()
+
+    def written(self, pid: int, folder: Path) -> int:
+        """How much is in the nameless file that the process has open in that directory."""
+        sizes = [0]
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                if os.readlink(f"/proc/{pid}/fd/{number}").startswith(str(folder)):
+                    sizes.append(os.stat(f"/proc/{pid}/fd/{number}").st_size)
+            except OSError:
+                continue
+        return max(sizes)
+
+    def test_an_export_that_is_killed_leaves_nothing(self, going: subprocess.Popen[bytes], tmp_path: Path) -> None:
+        going.kill()
+        going.wait()
+        assert os.listdir(tmp_path) == []
+
+    def test_the_hub_is_killed_in_the_middle_of_an_export(
+        self, user: Cli, going: subprocess.Popen[bytes], tmp_path: Path
+    ) -> None:
+        os.kill(user.json("hub", "status")["pid"], signal.SIGKILL)
+        going.send_signal(signal.SIGCONT)
+        said = going.communicate(timeout=60)[1].decode()
+        assert "the hub went away in the middle of the export" in said and "try again" in said, said
+        assert "Error" not in said and "Incomplete" not in said and os.listdir(tmp_path) == []
+
     @pytest.mark.parametrize("moment", range(4))
     def test_the_hub_is_killed_in_the_middle_of_an_import(self, there: Cli, archive: Path, moment: int) -> None:
         """Wherever it is killed, all of the archive is here afterwards, or nothing is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -445,3 +446,67 @@ class TestNetworkFileSystems:
         (cli.home / "hub.json").write_text(json.dumps({**record, "host": "login2.cluster"}))
         said = refuses(cli, "list", "runs", code=UNAVAILABLE)
         assert "runs on login2.cluster" in said and "work there" in said and str(cli.home / "hub.json") in said
+
+
+class TestStreamsAndPlaces:
+    """What is around a command may be broken too."""
+
+    @pytest.mark.parametrize(
+        "command",
+        ["list runs", "list boxes", "rerun run1", "upload --share s x", "config show", "config check", "run true"],
+    )
+    def test_a_working_directory_that_is_gone(self, user: Cli, tmp_path: Path, command: str) -> None:
+        argv = shlex.join(user.argv(*command.split()))
+        shell = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && {argv}"
+        done = subprocess.run(["sh", "-c", shell], env=user_environment(user.home), capture_output=True, text=True)
+        assert "Traceback" not in done.stderr
+        if not command.startswith("list"):
+            assert done.returncode == NOT_FOUND and "the current directory is gone" in done.stderr
+
+    def test_a_full_disk_behind_the_output(self, user: Cli) -> None:
+        with open("/dev/full", "w") as full:
+            argv, env = user.argv("list", "runs"), user_environment(user.home)
+            done = subprocess.run(argv, env=env, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode not in (0, 1) and "Traceback" not in done.stderr
+        assert "the output could not be written: No space left on device" in done.stderr
+
+    def test_no_output_at_all(self, user: Cli) -> None:
+        shell = shlex.join(user.argv("list", "runs")) + " >&-"
+        done = subprocess.run(["sh", "-c", shell], env=user_environment(user.home), capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_letters_that_the_terminal_does_not_have(self, user: Cli, project: Path) -> None:
+        env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+        name = user.json("run", "--wait", "--tag", "where=Zürich", "true")["name"]
+        assert "Z\\xfcrich" in user("list", "runs", name, "--columns", "name,tags.where", env=env).stdout
+
+    def test_names_and_texts_that_are_none(self, user: Cli) -> None:
+        bad = os.fsdecode(b"\xff")
+        assert user("show", bad, check=False).returncode == NOT_FOUND
+        refused = user("run", "--notify", bad, "true", check=False)
+        assert refused.returncode == USAGE and "not UTF-8" in refused.stderr
+
+
+class TestOptionsThatExcludeEachOther:
+    @pytest.mark.parametrize("options", [("-d", "--wait"), ("--no-snapshot", "--code-dir", ".")])
+    def test_are_refused(self, user: Cli, project: Path, options: tuple[str, ...]) -> None:
+        before = user.json("list", "runs", "--all")
+        done = user("run", *options, "true", check=False)
+        assert done.returncode == USAGE and "exclude each other" in done.stderr
+        assert user.json("list", "runs", "--all") == before
+
+    def test_a_held_job_can_be_waited_for(self, user: Cli, project: Path) -> None:
+        waiting = user.start("run", "--held", "--wait", "--name", "held-one", "sh", "-c", "exit 3")
+        wait_until(lambda: "held-one" in user("list", "runs").stdout)
+        user("release", "held-one")
+        waiting.communicate(timeout=30)
+        assert waiting.returncode == 3
+
+
+def test_who_waits_for_what_can_never_start_is_told(user: Cli, project: Path) -> None:
+    waiting = user.start("run", "--gpus", "99", "true")
+    assert waiting.stderr is not None
+    name = waiting.stderr.readline().decode().strip()
+    assert f"{name} waits. It can never start: it needs 99 GPUs".encode() in waiting.stderr.readline()
+    user("cancel", "run", name)
+    waiting.communicate(timeout=30)

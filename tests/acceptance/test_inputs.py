@@ -128,6 +128,23 @@ def test_without_a_share_a_directory_of_this_machine_is_named(cli: Cli, pets: Pa
     assert found["DATA"]["path"] == str(pets) and found["MODEL"]["files"] == {"a.csv": "0o444"}
 
 
+def test_a_share_of_the_settings_is_mounted_unless_they_say_otherwise(cli: Cli, pets: Path) -> None:
+    (cli.cwd / "turnout.yaml").write_text("data: {share: pets}\n")
+    assert "labels.txt" in look(cli)["DATA"]["files"]
+    assert cli.json("run", "--dry-run", "true")["data"]["action"] == "mount"
+    assert look(cli, "--data-local", str(pets))["DATA"]["path"] == str(pets), "a directory named here wins"
+    (cli.cwd / "turnout.yaml").write_text("data: {share: pets, action: none}\n")
+    assert cli.json("run", "--dry-run", "true")["data"] is None
+    assert "labels.txt" in look(cli, "--data", "pets")["DATA"]["files"], "a share named here is wanted"
+
+
+@pytest.mark.parametrize("kind", ["data", "model"])
+def test_none_means_nothing(cli: Cli, pets: Path, kind: str) -> None:
+    tell = f"echo [$TURNOUT_{kind.upper()}_DIR]"
+    assert cli("run", f"--{kind}", "pets", f"--{kind}-action", "none", "sh", "-c", tell).stdout == "[]\n"
+    assert cli("run", f"--{kind}", "pets", "sh", "-c", tell).stdout != "[]\n"
+
+
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
-import subprocess
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import turnout
-from tests.harness import Cli, end_processes_of, processes_of, user_environment, wait_until
+from tests.harness import Cli, at_terminal, end_processes_of, processes_of, wait_until
 from turnout.errors import Conflict
 
 pytestmark = pytest.mark.xdist_group("keeping")
@@ -96,9 +95,17 @@ class TestGc:
         would = user.json("gc", "--dry-run")
         assert would["dry_run"] and would["blobs"]["bytes"] >= 300_000
         done = user.json("gc")
-        assert done["blobs"] == would["blobs"] or done["blobs"]["bytes"] >= 300_000
+        assert {**done, "dry_run": True} == {**would, "database": done["database"]}
         assert user.json("gc")["blobs"]["blobs"] == 0
         assert "removed 0 blobs" in user("gc").stdout
+
+    def test_a_dry_run_says_what_the_real_one_does(self, user: Cli, project: Path) -> None:
+        """Also of the database, whose log is a file that goes."""
+        (project / "lines.txt").write_text("".join(f"echo {number}\n" for number in range(300)))
+        user("run", "--wait", "--multi", "lines.txt")
+        would, done = user.json("gc", "--dry-run")["database"], user.json("gc")["database"]
+        assert would["freed"] > 1_000_000, "there was something to give back"
+        assert done["freed"] == pytest.approx(would["freed"], rel=0.05) and done["bytes"] < would["bytes"]
 
     def test_directories_of_agents_that_are_gone(self, user: Cli, project: Path) -> None:
         old = user.home / "nodes" / "999999"
@@ -127,6 +134,47 @@ class TestRerun:
         assert user("logs", json.loads(edited.stdout)["name"]).stdout == "first four\n"
         refused = user("rerun", "--edit", first, check=False, env={"EDITOR": "false", "VISUAL": ""})
         assert refused.returncode == 2 and "nothing was submitted" in refused.stderr
+
+    def test_options_stand_on_both_sides_of_the_name(self, user: Cli, learn: Path) -> None:
+        first = json.loads(user("run", "--wait", "--json", "learn.py", "one").stdout)["name"]
+        count = len(user.json("list", "runs"))
+        plan = json.loads(user("rerun", first, "--dry-run", "--json", "--env", "A=1").stdout)
+        assert plan["dry_run"] and plan["commands"] == [["one"]] and plan["env"] == ["A"]
+        edit = {"EDITOR": "sed -i s/one/five/", "VISUAL": ""}
+        plan = json.loads(user("rerun", first, "--edit", "--json", "--dry-run", env=edit).stdout)
+        assert plan["commands"] == [["five"]]
+        assert "Usage: turnout rerun" in user("rerun", first, "--help").stdout
+        assert user("rerun", first, "--target", check=False).returncode == 2
+        assert "no target 'far'" in user("rerun", first, "--target=far", "-d", check=False).stderr
+        assert json.loads(user("rerun", "run99999", "--json", check=False).stdout)["error"] == "not_found"
+        assert len(user.json("list", "runs")) == count, "none of these submitted anything"
+
+    @pytest.mark.parametrize(
+        ("typed", "meant"),
+        [
+            (["two", "--edit"], ["two", "--edit"]),
+            (["--lr", "0.1", "--dry-run"], ["--lr", "0.1", "--dry-run"]),
+            (["--", "--edit"], ["--edit"]),
+            (["--", "--", "-d"], ["--", "-d"]),
+        ],
+    )
+    def test_from_the_first_word_on_that_is_no_option_all_is_the_runs(
+        self, user: Cli, learn: Path, typed: list[str], meant: list[str]
+    ) -> None:
+        first = json.loads(user("run", "--wait", "--json", "learn.py", "one").stdout)["name"]
+        plan = json.loads(user("rerun", "--dry-run", first, "--json", *typed).stdout)
+        assert plan["commands"] == [meant]
+
+    def test_nobody_is_here_to_edit(self, user: Cli, learn: Path) -> None:
+        first = json.loads(user("run", "--wait", "--json", "learn.py", "one").stdout)["name"]
+        refused = user("rerun", first, "--edit", check=False, env={"EDITOR": "", "VISUAL": ""})
+        assert refused.returncode == 2 and refused.stdout == ""
+        assert "nobody is here to edit" in refused.stderr and "set EDITOR" in refused.stderr
+
+    def test_variables_of_the_settings_need_not_be_given_again(self, user: Cli, learn: Path) -> None:
+        (learn / "turnout.yaml").write_text("general: {env-vars: {COLOUR: blue}}\n")
+        first = json.loads(user("run", "--wait", "--json", "sh", "-c", "echo $COLOUR").stdout)["name"]
+        assert user("rerun", first).stdout == "blue\n"
 
     def test_dry_run_and_bad_input(self, user: Cli, learn: Path) -> None:
         first = json.loads(user("run", "--wait", "--json", "--env", "TOKEN=abc", "learn.py", "one").stdout)["name"]
@@ -204,6 +252,38 @@ class TestUninstall:
         (there.home / "notes.txt").unlink()
         assert "nothing to remove" in there("uninstall", "--yes").stdout
 
+    @pytest.mark.parametrize("part", ["prolog", "epilog"])
+    def test_what_hangs_is_broken_off(self, there: Cli, project: Path, part: str) -> None:
+        there.home.mkdir(mode=0o700)
+        (there.home / "config.yaml").write_text(f"compute-targets: {{lab: {{{part}: ['sleep 1000']}}}}\n")
+        there("run", "-d", "--target", "lab", "true")
+        wait_until(lambda: part == "prolog" or there.json("show", "run1")["state"] == "completed", 30)
+        wait_until(lambda: there.json("hub", "status")["agents"], 30)
+        there("uninstall", "--yes", "--grace", "0.5")
+        assert not there.home.exists()
+        wait_until(lambda: not processes_of(there.home), 5.0)
+
+    def test_an_agent_that_stays_is_named(self, there: Cli, project: Path) -> None:
+        there("run", "--wait", "true")
+        (agent,) = there.json("hub", "status")["agents"]
+        os.kill(agent["pid"], signal.SIGSTOP)
+        try:
+            refused = there("uninstall", "--yes", "--grace", "0", check=False)
+        finally:
+            os.kill(agent["pid"], signal.SIGCONT)
+        assert refused.returncode == 4 and there.home.exists()
+        assert f"(process {agent['pid']}) could not be ended; nothing was removed" in refused.stderr
+        assert f"kill -9 {agent['pid']}" in refused.stderr
+
+    def test_settings_that_are_wrong_keep_nothing(self, there: Cli, project: Path) -> None:
+        there("run", "-d", "sleep", "1000")
+        there("hub", "stop")
+        (there.home / "config.yaml").write_text("genral: {}\n")
+        assert there("hub", "start", check=False).returncode == 2
+        assert there.json("uninstall", "--yes")["runs_ended"] == 1
+        assert not there.home.exists()
+        wait_until(lambda: not processes_of(there.home), 5.0)
+
 
 def test_from_python(user: Cli, project: Path) -> None:
     client = turnout.Client(user.home)
@@ -211,30 +291,6 @@ def test_from_python(user: Cli, project: Path) -> None:
     with pytest.raises(Conflict):
         client.delete(jobs=[going["job"]])
     client.cancel(job=going["job"])
-
-
-def at_terminal(user: Cli, answer: str, *args: str) -> str:
-    """What the command shows when it is typed at a terminal, and `answer` typed to it."""
-    control, terminal = pty.openpty()
-    process = subprocess.Popen(
-        user.argv(*args),
-        cwd=user.cwd,
-        env=user_environment(user.home),
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-    )
-    os.close(terminal)
-    os.write(control, answer.encode())
-    shown = b""
-    try:
-        while piece := os.read(control, 4096):
-            shown += piece
-    except OSError:
-        pass  # the terminal is closed when its last program ended
-    process.wait(20)
-    os.close(control)
-    return shown.decode()
 
 
 class TestAttach:
@@ -273,3 +329,8 @@ class TestNotify:
         assert "\a" in at_terminal(user, "", "run", "--notify", "bell", "true")
         quiet = user("run", "--wait", "--notify", "bell", "true")
         assert "\a" not in quiet.stdout + quiet.stderr
+
+    def test_a_word_that_is_nearly_bell_is_asked_about(self, user: Cli, project: Path) -> None:
+        for word in ("bel", "Bell", "bells"):
+            refused = user("run", "--notify", word, "true", check=False)
+            assert refused.returncode == 2 and "did you mean bell?" in refused.stderr

@@ -305,9 +305,17 @@ class TestHelp:
         assert user("help").stdout == user("--help").stdout
         assert "turnout --help" in user("help", "nothing", check=False).stderr
 
-    def test_topics_are_pages_that_exist(self, user: Cli) -> None:
-        root = Path(__file__).parents[2]
-        assert all((root / topic["page"]).is_file() for topic in user.json("help", "topics"))
+    def test_every_page_is_a_topic_and_is_shown(self, user: Cli) -> None:
+        docs = Path(__file__).parents[2] / "docs"
+        topics = {topic["page"]: topic for topic in user.json("help", "topics")}
+        folders = ("tutorial", "howto", "explanation", "reference")
+        assert topics.keys() == {str(page.relative_to(docs)) for name in folders for page in docs.glob(f"{name}/*.md")}
+        assert user("help", "filters").stdout == (docs / "reference/filters.md").read_text()
+        assert user.json("help", "json")["text"] == (docs / "reference/json.md").read_text()
+
+    def test_a_page_that_is_called_like_a_command(self, user: Cli) -> None:
+        assert user("help", "rerun").stdout.startswith("Usage: turnout rerun")
+        assert user("help", "howto/rerun").stdout.startswith("# ")
 
 
 class TestCompletion:
@@ -336,6 +344,45 @@ class TestCompletion:
         assert self.complete(user, tmp_path, "list", "runs", "--sort", "metrics.lo") == ["metrics.loss"]
         assert self.complete(user, tmp_path, "list", "runs", "--columns", "name,exp") == ["name,experiment"]
         assert "--reverse" in self.complete(user, tmp_path, "list", "runs", "--re")
+
+    def test_what_the_settings_name(self, user: Cli, tmp_path: Path) -> None:
+        (user.cwd / "turnout.yaml").write_text(
+            "compute-targets: {cloud: {service: local}}\nboxes: {workshop: {address: localhost}}\n"
+            "setups: {torch: {pip-packages: [torch]}}\n"
+        )
+        user("secret", "set", "TOKEN", "--from-stdin", input="x")
+        try:
+            assert set(self.complete(user, tmp_path, "run", "--target", "")) == {"local", "cloud", "workshop"}
+            assert self.complete(user, tmp_path, "rerun", "--target", "w") == ["workshop"]
+            assert self.complete(user, tmp_path, "run", "--setup", "") == ["torch"]
+            assert self.complete(user, tmp_path, "list", "boxes", "") == ["workshop"]
+            assert self.complete(user, tmp_path, "config", "show", "gen") == ["general"]
+            assert self.complete(user, tmp_path, "config", "show", "general.tar") == ["general.target"]
+            assert self.complete(user, tmp_path, "config", "show", "setups.") == ["setups.torch"]
+            assert self.complete(user, tmp_path, "secret", "remove", "") == ["TOKEN"]
+        finally:
+            (user.cwd / "turnout.yaml").unlink()
+            user("secret", "remove", "TOKEN")
+
+    def test_what_the_hub_knows(self, user: Cli, runs: list[str], tmp_path: Path) -> None:
+        (node,) = {row["name"] for row in user.json("list", "nodes")}
+        for command in ("restart", "why", "release"):
+            assert self.complete(user, tmp_path, command, node[:2]) == [node], command
+        assert "default" in self.complete(user, tmp_path, "export", "")
+        assert "default" in self.complete(user, tmp_path, "delete", "workspace", "")
+        assert self.complete(user, tmp_path, "delete", "experiment", "gr") == ["grid"]
+        assert "job1" in self.complete(user, tmp_path, "why", "job")
+
+    def test_help(self, user: Cli, tmp_path: Path) -> None:
+        assert self.complete(user, tmp_path, "help", "filt") == ["filters"]
+        assert self.complete(user, tmp_path, "help", "rer") == ["rerun"]
+        assert self.complete(user, tmp_path, "help", "list", "ru") == ["runs"]
+
+    @pytest.mark.parametrize("words", ["run pre", "run train.py da", "run --parent-script pre", "rerun run1 pre"])
+    def test_files_are_left_to_the_shell(self, user: Cli, words: str) -> None:
+        line = ["turnout", *words.split()]
+        env = {"_TURNOUT_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(line) - 1)}
+        assert user(env=env).stdout == f"file,{line[-1]}\n"
 
     def test_silent_without_a_hub(self, user: Cli, tmp_path: Path) -> None:
         home = tmp_path / "nowhere"

@@ -47,6 +47,12 @@ def test_runs_and_repeat_exclude_each_other(cli: Cli) -> None:
     assert names(cli) == []
 
 
+def test_more_than_any_job_can_have_is_refused_by_a_dry_run_too(cli: Cli) -> None:
+    for option, said in (("--runs", "1 to 1000000 runs"), ("--nodes", "1 to 10000 nodes")):
+        done = cli("run", "--dry-run", option, "99999999999999", "true", check=False)
+        assert done.returncode == 2 and said in done.stderr
+
+
 # --- the parent script ------------------------------------------------------------------------------------------------
 
 

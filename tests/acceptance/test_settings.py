@@ -176,12 +176,38 @@ class TestRuns:
         assert user.json("run", "--dry-run", "true")["commands"] == [["true"]], "a command given here wins"
 
     @pytest.mark.parametrize(
-        ("line", "what"), [("no-such-program", "commands:2: no command"), ("'echo \"x'", "commands:2: no closing")]
+        ("line", "what"),
+        [
+            ("no-such-program", "commands:2: no command"),
+            ("'echo \"x'", "turnout.yaml:3: commands: expected a command line"),
+        ],
     )
     def test_a_wrong_command_of_the_project(self, user: Cli, project: Path, line: str, what: str) -> None:
         write(project / "turnout.yaml", f"commands:\n- echo\n- {line}\n")
         done = user("run", check=False)
         assert done.returncode in (USAGE, NOT_FOUND) and what in done.stderr
+
+    def test_each_of_those_is_a_run(self, user: Cli, project: Path) -> None:
+        write(project / "turnout.yaml", "commands: [echo one, echo two]\n")
+        for option in ("--repeat", "--runs"):
+            done = user("run", option, "2", check=False)
+            assert done.returncode == USAGE and f"leave {option} out" in done.stderr
+            assert f"{option} and `commands:` of turnout.yaml exclude each other" in done.stderr
+
+    def test_as_many_problems_as_the_check_finds(self, user: Cli, project: Path) -> None:
+        """Names that lead nowhere are among them."""
+        wrong = "".join(f"  k{number}: 1\n" for number in range(12))
+        write(project / "turnout.yaml", f"general:\n{wrong}compute-targets: {{a: {{setup: x}}, b: {{service: y}}}}\n")
+        found = len(user("config", "check", check=False).stdout.splitlines())
+        assert found == 14 and f"… and {found - 10} more" in user("run", "true", check=False).stderr
+
+    def test_columns_that_are_none(self, user: Cli, project: Path) -> None:
+        """The list says where they are from, and is there all the same."""
+        write(project / "turnout.yaml", "job-reports:\n  columns: [nope]\n")
+        user("run", "--wait", "true")
+        done = user("list", "jobs")
+        assert "job" in done.stdout and "turnout.yaml:2: job-reports.columns: there is no column 'nope'" in done.stderr
+        assert user("list", "runs").stderr == ""
 
     def test_variables_and_which_are_inherited(self, user: Cli, project: Path) -> None:
         write(
@@ -281,7 +307,9 @@ class TestTargetsOfAProject:
         assert (listed["max_runs"], listed["nodes"], listed["waiting"]) == (2, 2, 0)
 
     def test_one_that_nothing_was_sent_to_yet_is_listed(self, cli: Cli) -> None:
-        write(cli.cwd / "turnout.yaml", "compute-targets: {mine: {max-runs: 3}}\nboxes: {bench: {address: localhost}}\n")
+        write(
+            cli.cwd / "turnout.yaml", "compute-targets: {mine: {max-runs: 3}}\nboxes: {bench: {address: localhost}}\n"
+        )
         listed = {each["name"]: each for each in cli.json("list", "targets")}
         assert listed.keys() == {"local", "mine", "bench"}
         assert (listed["mine"]["service"], listed["mine"]["max_runs"], listed["mine"]["nodes"]) == ("local", 3, 0)
@@ -296,6 +324,12 @@ class TestTargetsOfAProject:
         write(cli.cwd / "turnout.yaml", "compute-targets:\n  mine: {service: cray}\n")
         done = cli("run", "--target", "mine", "true", check=False)
         assert done.returncode == NOT_FOUND and "no compute provider 'cray'" in done.stderr
+        write(
+            cli.cwd / "turnout.yaml", "compute-targets: {mine: {service: cray}}\nproviders: {compute: {cray: a.Cray}}\n"
+        )
+        done = cli("run", "--target", "mine", "true", check=False)
+        assert done.returncode == NOT_FOUND and "'cray' (a.Cray) is not installed" in done.stderr
+        assert "entry point 'cray' in the group 'turnout.providers'" in done.stderr
 
     def test_a_box_that_nothing_reaches_stops_no_hub(self, cli: Cli) -> None:
         write(cli.home / "config.yaml", "boxes: {far: {address: me@far.example.org}}\n")
@@ -313,6 +347,49 @@ class TestServices:
         cli("secret", "set", "RECORDS", "--from-stdin", input=f"sqlite:///{tmp_path}/elsewhere.db\n")
         cli("run", "--wait", "true")
         assert (tmp_path / "elsewhere.db").exists() and not (cli.home / "turnout.db").exists()
+
+    def test_files_are_kept_elsewhere(self, cli: Cli, tmp_path: Path) -> None:
+        big = tmp_path / "big disk"
+        write(
+            cli.home / "config.yaml",
+            f"external-services: {{big: {{type: directory, path: {big}}}}}\nxt-services: {{storage: big}}\n",
+        )
+        write(cli.cwd / "hello.txt", "hello\n")
+        assert cli("run", "--wait", "cat", "hello.txt").stdout == "hello\n"
+        assert any(big.rglob("*")) and not any((cli.home / "blobs").rglob("*"))
+        assert big.stat().st_mode & 0o077 == 0
+
+    def test_a_vault_is_any_command(self, cli: Cli, tmp_path: Path) -> None:
+        (tmp_path / "KEY").write_text("hunter2 and more\n")
+        write(
+            cli.home / "config.yaml",
+            f"external-services: {{safe: {{type: command, command: [cat, '{tmp_path}/{{name}}']}}}}\n"
+            "xt-services: {vault: safe}\n",
+        )
+        shell = 'test "$A" = "hunter2 and more" && echo "$A"'
+        assert cli("run", "--wait", "--env", "A=secret:KEY", "sh", "-c", shell).stdout == "****************\n"
+        done = cli("run", "--env", "A=secret:OTHER", "true", check=False)
+        assert done.returncode == NOT_FOUND and "no secret 'OTHER' in the vault 'safe'" in done.stderr
+
+    @pytest.mark.parametrize(
+        ("name", "entry", "what"),
+        [
+            ("storage", "{type: directory, path: here}", "no external service 'mine' with an absolute path"),
+            ("vault", "{type: command, command: [pass]}", "no external service 'mine' with a command for {name}"),
+        ],
+    )
+    def test_a_service_that_is_not_fit_for_it(self, cli: Cli, name: str, entry: str, what: str) -> None:
+        write(cli.home / "config.yaml", f"external-services: {{mine: {entry}}}\nxt-services: {{{name}: mine}}\n")
+        secret = ("--env", "A=secret:KEY") if name == "vault" else ()
+        done = cli("run", *secret, "true", check=False)
+        assert done.returncode == USAGE and what in done.stderr and "external-services: {mine:" in done.stderr
+
+    @pytest.mark.parametrize("name", ["storage", "database", "vault"])
+    def test_what_all_projects_share_is_not_for_one_to_say(self, cli: Cli, name: str) -> None:
+        services = "external-services: {pg: {type: postgres, url: x}}\n"
+        write(cli.cwd / "turnout.yaml", f"{services}xt-services: {{{name}: pg}}\n")
+        done = cli("config", "check", check=False)
+        assert done.returncode == USAGE and f"turnout.yaml:2: `xt-services.{name}` is not for a project" in done.stdout
 
     def test_a_database_that_is_no_service(self, cli: Cli) -> None:
         write(cli.home / "config.yaml", "xt-services: {database: records}\n")

@@ -28,7 +28,7 @@ def test_what_is_uploaded_is_listed_and_downloaded_again(cli: Cli, corpus: Path,
     told = cli.json("upload", str(corpus), "--share", "pets")
     assert (told["name"], told["files"], told["bytes"]) == ("pets", 4, 6 + 8 + 8)
     (listed,) = cli.json("list", "shares")
-    assert listed == told
+    assert {**listed, "left_out": []} == told
     assert [file["path"] for file in cli.json("list", "shares", "pets")] == [
         ".gitignore", "labels.txt", "train/a.csv", "train/b.csv",
     ]  # fmt: skip
@@ -38,6 +38,47 @@ def test_what_is_uploaded_is_listed_and_downloaded_again(cli: Cli, corpus: Path,
     assert sorted(path.name for path in (tmp_path / "part").rglob("*.*")) == ["a.csv", "b.csv"]
     cli("download", "--share", "pets", "*.txt", str(tmp_path / "glob"))
     assert [path.name for path in (tmp_path / "glob").iterdir()] == ["labels.txt"]
+
+
+def test_shares_are_listed_as_everything_else_is(cli: Cli, corpus: Path) -> None:
+    cli("upload", str(corpus), "--share", "pets")
+    cli("upload", str(corpus / "labels.txt"), "--share", "labels")
+
+    def names(*args: str) -> list[str]:
+        return cli("list", "shares", "--names", *args).stdout.split()
+
+    assert names() == ["labels", "pets"] and names("--reverse") == names("--sort", "-bytes") == ["pets", "labels"]
+    assert names("--filter", "files > 1 and updated < 1h") == names("p*") == names("--last", "1") == ["pets"]
+    assert names("--filter", "bytes > 1K") == [] and names("labels", "pets") == ["labels", "pets"]
+    piped = [line.split("\t") for line in cli("list", "shares", "--columns", "name,files,bytes").stdout.splitlines()]
+    assert piped == [["name", "files", "bytes"], ["labels", "1", "8"], ["pets", "4", "22"]]
+    assert cli("list", "shares", "--csv", "--columns", "name=Share", "--group", "files").stdout == (
+        "files,Share\n1,labels\n4,pets\n"
+    )
+    assert "22 B" in cli("list", "shares", "--table").stdout
+    assert "updated" in cli("list", "shares", "--available").stdout
+    assert "did you mean bytes?" in cli("list", "shares", "--sort", "byte", check=False).stderr
+    gone = cli("list", "shares", "nowhere", check=False)
+    assert gone.returncode == 3 and "no share 'nowhere'" in gone.stderr
+
+
+def test_the_files_of_a_share_are_listed_in_the_same_way(cli: Cli, corpus: Path) -> None:
+    (corpus / "newest").symlink_to("train/b.csv")
+    cli("upload", str(corpus), "--share", "pets")
+    assert cli("list", "shares", "pets", "--names", "--filter", "path like *.csv", "--sort", "-path").stdout == (
+        "train/b.csv\ntrain/a.csv\n"
+    )
+    rows = [line.split("\t") for line in cli("list", "shares", "pets").stdout.splitlines()]
+    assert rows[0] == ["path", "size", "link"] and ["newest", "0", "train/b.csv"] in rows
+    assert cli("list", "shares", "pets", "--names", "--filter", "link exists").stdout == "newest\n"
+
+
+def test_empty_directories_are_not_left_out_silently(cli: Cli, corpus: Path) -> None:
+    (corpus / "later" / "on").mkdir(parents=True)
+    told = cli("upload", str(corpus), "--share", "pets", "--path", "v1")
+    assert "share pets has 4 files" in told.stdout and "empty directories" in told.stderr
+    assert "v1/later/on" in told.stderr
+    assert cli.json("upload", str(corpus), "--share", "pets")["left_out"] == ["later/on"]
 
 
 def test_an_upload_is_merged_into_what_is_there(cli: Cli, corpus: Path, tmp_path: Path) -> None:
@@ -89,6 +130,13 @@ def test_what_cannot_be_done_is_told_and_changes_nothing(cli: Cli, corpus: Path,
     (tmp_path / "key").mkdir()
     (tmp_path / "key" / "id_rsa").write_text("-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n")
     assert "--allow-secret" in refused(2, "upload", str(tmp_path / "key"), "--share", "pets")
+    for place in ("../x", "/abs", "a//b"):
+        said = refused(2, "upload", str(corpus), "--share", "pets", "--path", place)
+        assert f"{place!r} is no path in a share" in said
+    twins = (str(corpus / "labels.txt"), str(tmp_path / "twin" / "labels.txt"))
+    (tmp_path / "twin").mkdir()
+    (tmp_path / "twin" / "labels.txt").write_text("fish\n")
+    assert "each to its own --path" in refused(2, "upload", *twins, "--share", "pets")
     (tmp_path / "empty").mkdir()
     assert "nothing to upload" in refused(2, "upload", str(tmp_path / "empty"), "--share", "pets")
     assert not (tmp_path / "x").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Cli
+from tests.harness import Cli, install_provider
 
 
 def frozen(cli: Cli, *options: str) -> list[str]:
@@ -80,12 +80,14 @@ def test_a_python_file_gets_the_environment_that_is_active_here(cli: Cli, projec
     assert f"{tmp_path}/venv/bin" in cli("run", "where.py", env=venv).stdout
 
 
-def test_elsewhere_a_python_file_gets_the_default_environment(cli: Cli, project: Path) -> None:
+def test_elsewhere_a_python_file_gets_the_default_environment(cli: Cli, project: Path, tmp_path: Path) -> None:
+    there = install_provider(tmp_path / "packages", "ssh")
+
     def script(environment: str) -> str:
         (project / "turnout.yaml").write_text(
             f"boxes: {{far: {{address: far.example}}}}\ngeneral: {{default-env: {environment}}}\n"
         )
-        active = {"VIRTUAL_ENV": "/mine", "CONDA_PREFIX": "/mine"}
+        active = {"VIRTUAL_ENV": "/mine", "CONDA_PREFIX": "/mine", **there}
         return str(cli.json("run", "--dry-run", "--target", "far", "src/train.py", env=active)["script"])
 
     assert "activate py39" in script("py39") and "/mine" not in script("py39")
@@ -101,6 +103,11 @@ def test_elsewhere_a_python_file_gets_the_default_environment(cli: Cli, project:
         (("--code-dir", "src::../up", "true"), "leads out of the files of a run"),
         (("--working-dir", "nowhere", "true"), "no directory 'nowhere' in what is frozen"),
         (("--code-dir", "src", "go.sh"), "go.sh is outside"),
+        (("--after", "../../**", "true"), "'../../**' leads out of the files of a run"),
+        (("--after", "/etc/passwd", "true"), "'/etc/passwd' leads out of the files of a run"),
+        (("--after", "", "true"), "an empty pattern"),
+        (("--after-omit", "../x", "true"), "'../x' leads out of the files of a run"),
+        (("",), "an empty command"),
         (("go.bat",), "go.bat is a Windows script, and this target is not Windows"),
     ],
 )

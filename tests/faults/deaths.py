@@ -38,7 +38,7 @@ from turnout.wire.manifest import Entry, digest_of
 
 LARGE = b"large" * 40_000
 KEY = "key-of-a-request"
-LAST = 12
+LAST = 8
 """lines before the end at each of which it is killed: that is where things are put in place"""
 
 
@@ -196,7 +196,7 @@ class Download(Scenario):
 
 
 class Export(Scenario):
-    parts = ("client/archive.py", "wire/archive.py")
+    parts = ("client/archive.py", "client/appearing.py", "wire/archive.py")
 
     def prepare(self, directory: Path) -> None:
         with Hub(directory) as hub:
@@ -213,6 +213,7 @@ class Export(Scenario):
             self.work(directory)
         with open(file, "rb") as stream:
             assert archive.check(stream).head["runs"] == 2, "it is there whole, or not at all"
+        assert not list(directory.glob(".*")), "and nothing else is"
 
 
 class _Answer:

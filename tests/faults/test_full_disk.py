@@ -9,6 +9,7 @@ import pytest
 from tests.faults.scene import Scene, fill
 from tests.harness import wait_until
 
+
 @pytest.mark.timeout(90)
 def test_a_full_disk_is_named_and_all_goes_on_once_there_is_room(small_disk: Path, scene: Scene) -> None:
     waiter = scene.script(

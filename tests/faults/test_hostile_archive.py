@@ -86,9 +86,7 @@ def member(name: str, content: bytes = b"", **fields: object) -> Part:
 
 def sealed(parts: list[Part], *, counts: Callable[[dict[str, int]], None] = lambda counts: None) -> bytes:
     """An archive of these parts whose manifest agrees with them: only what is in it can give it away."""
-    content = b"".join(
-        made.tobuf(tarfile.GNU_FORMAT) + each + b"\0" * (-len(each) % 512) for made, each in parts
-    )
+    content = b"".join(made.tobuf(tarfile.GNU_FORMAT) + each + b"\0" * (-len(each) % 512) for made, each in parts)
     found: dict[str, int] = {}
     for made, each in parts:
         kind, _, name = made.name.partition("/")
@@ -212,14 +210,15 @@ def test_a_manifest_that_promises_other_amounts(door: Door) -> None:
 
 
 def test_cut_short_at_every_twentieth(door: Door) -> None:
-    for part in range(20):
+    door.refuses(b"")
+    for part in range(1, 20):
         door.refuses(door.whole[: len(door.whole) * part // 20], "cut short")
 
 
 @pytest.mark.parametrize("version", [b"0", b"2", b"9"])
 def test_another_version(door: Door, version: bytes) -> None:
     other = door.whole.replace(b'"format": 1', b'"format": ' + version, 1)
-    door.refuses(other, f"format {version.decode()}, and this turnout reads format 1")
+    door.refuses(other, f"has format {version.decode()}.* reads format 1")
 
 
 def test_a_head_that_is_nonsense(door: Door) -> None:

@@ -1,4 +1,4 @@
-"""What a person asked for is killed with -9 at many moments: then all of it is done, or nothing, and it can be repeated."""
+"""What a person asked for is killed with -9 at many moments: all of it is done, or nothing, and it can be repeated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("what", "moments"),
-    [("import", 25), ("delete", 8), ("share", 15), ("download", 15), ("export", 15), ("shelf", 20)],
+    [("import", 20), ("delete", 5), ("share", 10), ("download", 15), ("export", 15), ("shelf", 20)],
 )
 def test_killed_at_any_line(what: str, moments: int, tmp_path: Path) -> None:
     """See `tests.faults.deaths` for what is checked after each death."""

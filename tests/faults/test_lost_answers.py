@@ -1,4 +1,4 @@
-"""The hub did it, and its answer got lost: the client asks again, and it is done once, with the answer it would have had.
+"""The hub did it, and its answer got lost: the client asks again. It is done once, and answered as it would have been.
 
 And what was answered is done, also when the hub is killed right after.
 """
@@ -70,9 +70,9 @@ def test_everything_is_done_once(scene: Scene, tmp_path: Path, lose: Callable[[]
         client.delete(runs=[runs[0]])
 
     client.set_tags([held], {"kind": "late"})
-    client.release(held)
+    assert client.release(held) == [held]
     assert scene.wait_for(held)["tags"] == {"kind": "late"}
-    assert scene.events(held).count("queued") == 1
+    assert scene.events(held).count("queued") == 1 and scene.events(held).count("tags") == 1
     assert {"PUT /api/import", "POST /api/delete", "DELETE /api/shares/pets", "POST /api/release"} <= set(lost)
 
 
@@ -89,7 +89,9 @@ def test_what_was_answered_is_done_although_the_hub_is_killed_right_after(scene:
 
 def test_a_notice_is_given_although_the_hub_dies_of_it(scene: Scene) -> None:
     """Its command kills the hub that runs it, the first time. Then it is run once more, and never again."""
-    command = 'cat >> "$SIDE/told"; echo >> "$SIDE/told"; [ -e "$SIDE/died" ] || { touch "$SIDE/died"; kill -9 "$PPID"; }'
+    command = (
+        'cat >> "$SIDE/told"; echo >> "$SIDE/told"; [ -e "$SIDE/died" ] || { touch "$SIDE/died"; kill -9 "$PPID"; }'
+    )
     scene.cli("run", "-d", "--no-snapshot", "--notify", command, "true", env={"SIDE": str(scene.side)})
     wait_until(lambda: (scene.side / "died").exists(), 30.0)
     scene.client.close()

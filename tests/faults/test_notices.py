@@ -63,15 +63,32 @@ def test_a_job_that_is_deleted_before_it_is_told_of(lab: Lab, tmp_path: Path) ->
     finished(lab, f"echo gone >> {tmp_path}/log", f"echo told >> {tmp_path}/log")
     found = lab.read(due_notices)
     lab.store.write(lambda tx: deletion.delete(tx, deletion.Wanted(jobs=["job1"])))
-    Notices(lab.store)._tell(found)
+    for each in found:
+        Notices(lab.store)._tell(each)
     assert due(lab) == [] and (tmp_path / "log").read_text() == "told\n"
 
 
+def test_one_that_takes_long_keeps_nobody_waiting(lab: Lab, tmp_path: Path) -> None:
+    slow = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; echo slow >> {tmp_path}/log"
+    finished(lab, slow, f"echo quick >> {tmp_path}/log")
+    notices = Notices(lab.store)
+    notices.look()
+    wait_until(lambda: due(lab) == [1])
+    finished(lab, f"echo later >> {tmp_path}/log")
+    notices.look()
+    wait_until(lambda: due(lab) == [1])
+    assert (tmp_path / "log").read_text() == "quick\nlater\n" and notices.is_busy
+    (tmp_path / "go").touch()
+    wait_until(lambda: not notices.is_busy)
+    assert (tmp_path / "log").read_text() == "quick\nlater\nslow\n", "and runs once"
+
+
 def test_a_hub_that_stops_waits_for_the_command_that_runs(lab: Lab, tmp_path: Path) -> None:
-    finished(lab, f"touch {tmp_path}/begun; sleep 0.3; echo told >> {tmp_path}/log", f"echo next >> {tmp_path}/log")
+    finished(lab, f"touch {tmp_path}/begun; sleep 0.3; echo told >> {tmp_path}/log")
     notices = Notices(lab.store)
     notices.look()
     wait_until((tmp_path / "begun").exists)
+    finished(lab, f"echo next >> {tmp_path}/log")
     notices.stop()
     assert due(lab) == [2] and (tmp_path / "log").read_text() == "told\n", "and begins with no other"
     notices.look()

@@ -41,9 +41,7 @@ def lab(scene: Scene) -> Scene:
         "compute-targets:\n  one: {service: local}\n  two: {service: local}\n"
         f"  three:\n    service: local\n    prolog: ['{prolog}']\n"
     )
-    (scene.cli.cwd / "turnout.yaml").write_text(
-        f"setups:\n  lab:\n    python: {python}\n    pip-packages: [gadget]\n"
-    )
+    (scene.cli.cwd / "turnout.yaml").write_text(f"setups:\n  lab:\n    python: {python}\n    pip-packages: [gadget]\n")
     return scene
 
 

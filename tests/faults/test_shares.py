@@ -13,7 +13,7 @@ from tests.faults.scene import Scene, fill
 from tests.harness import wait_until
 from tests.integration.storing import at_once
 from turnout.client import Client
-from turnout.errors import InvalidInput, TurnoutError
+from turnout.errors import InvalidInput
 from turnout.wire.manifest import digest_of
 
 MEGABYTE = 1 << 20
@@ -26,7 +26,8 @@ def kept(scene: Scene) -> int:
 
 def test_uploads_that_are_killed_leave_the_share_as_it_was(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "cat").write_text("meow")
-    before = scene.client.upload([tmp_path / "cat"], "pets")
+    scene.client.upload([tmp_path / "cat"], "pets")
+    before = scene.client.share("pets")
     large = tmp_path / "large"
     large.mkdir()
     for number in range(40):
@@ -55,7 +56,7 @@ def test_uploads_to_one_share_at_once_lose_nothing(scene: Scene, tmp_path: Path)
             path.write_text(f"{number} {round}")
             client.upload([path], "pets")
 
-    at_once(*[lambda number=number: upload(number) for number in range(4)])  # type: ignore[misc]
+    at_once(*[lambda number=number: upload(number) for number in range(4)])
     found = {entry.path: entry.digest for entry in scene.client.share_files("pets")}
     assert found == {f"{n}-{r}": digest_of(f"{n} {r}".encode()) for n in range(4) for r in range(4)}
 
@@ -78,12 +79,10 @@ def test_names_and_bytes_that_nobody_would_choose(scene: Scene, tmp_path: Path) 
 
 def test_places_outside_of_the_share(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "cat").write_text("meow")
-    for name in ("../up", "a/../../b", "a//b", ".", "a\0b"):
+    for name in ("../up", "a/../../b", "a//b", ".", "a\0b", "/root"):
         with pytest.raises(InvalidInput):
             scene.client.upload([tmp_path / "cat"], "pets", path=name)
     assert scene.client.shares() == []
-    scene.client.upload([tmp_path / "cat"], "pets", path="/root")
-    assert [entry.path for entry in scene.client.share_files("pets")] == ["root/cat"], "below the share"
 
 
 def test_a_file_that_changes_while_it_is_sent(scene: Scene, tmp_path: Path) -> None:
@@ -101,11 +100,8 @@ def test_a_file_that_changes_while_it_is_sent(scene: Scene, tmp_path: Path) -> N
             versions[f"{name}.bin"].add(new)
             (data / f"{name}.bin").write_bytes(new)
 
-    try:
-        scene.client.upload([data], "moving", told=change)
-    except TurnoutError as error:
-        assert "changing" in str(error) and scene.client.shares() == []
-        return
+    scene.client.upload([data], "moving", told=change)
+    assert all(len(each) > 1 for each in versions.values())
     scene.client.download_share("moving", tmp_path / "out")
     for path in (tmp_path / "out").iterdir():
         assert path.read_bytes() in versions[path.name]
@@ -113,7 +109,8 @@ def test_a_file_that_changes_while_it_is_sent(scene: Scene, tmp_path: Path) -> N
 
 def test_a_disk_that_is_full_on_either_side(small_disk: Path, tiny_disk: Path, scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(random.Random(1).randbytes(4 * MEGABYTE))
-    before = scene.cli.json("upload", str(tmp_path / "large"), "--share", "pets")
+    scene.cli("upload", str(tmp_path / "large"), "--share", "pets")
+    before = scene.client.share("pets")
     refused = scene.cli("download", "--share", "pets", str(tiny_disk / "out"), check=False)
     assert refused.returncode == 6 and "No space left" in refused.stderr
     assert list(tiny_disk.iterdir()) == []

@@ -77,3 +77,9 @@ def test_every_column_that_is_shown_can_be_asked_for(jobs: Lab) -> None:
     for column in query.JOBS.columns:
         assert len(found(jobs, sort=column)) == 4
         assert found(jobs, f"{column} exists", jobs=[1]) == ([1] if view[column] is not None else [])
+
+
+def test_parents_that_share_their_children_count_each_of_them_once(lab: Lab) -> None:
+    lab.submit(nodes=2, total=3)
+    (view,) = lab.read(lambda connection: reads.show_jobs(connection, [1]))
+    assert (view["runs"], view["counts"]) == (3, {"queued": 3})

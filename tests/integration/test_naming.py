@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from tests.integration.storing import Lab
 from tests.integration.storing import lab as lab
+from turnout import query
 from turnout.engine.tagging import Tagged, clear_tags, set_tags
 from turnout.errors import InvalidInput, NotFound
 from turnout.model.limits import MOST_NAMES
@@ -122,6 +123,17 @@ class TestTags:
         with pytest.raises(InvalidInput, match="run3 would have too many tags"):
             some.store.write(lambda tx: set_tags(tx, self.meant(some, "run1-run3"), {"more": ""}))
         assert some.show("run1")["tags"] == {}
+
+
+@pytest.mark.parametrize(("pattern", "fits"), [("a[b]*", True), ("a[*", True), ("ab*", False), ("a?b]c", True)])
+def test_brackets_in_a_pattern_are_themselves(lab: Lab, pattern: str, fits: bool) -> None:
+    lab.submit(tags={"x": "a[b]c"})
+    found = lab.read(
+        lambda connection: search.find_runs(
+            connection, query.parse(f"tags.x like '{pattern}'"), None, limit=9, offset=0
+        )
+    )
+    assert bool(found) is fits
 
 
 class TestOverviews:

@@ -279,7 +279,11 @@ def test_runs_come_in_order_and_those_without_a_value_last(
 
 
 @several_examples
-@given(given_rows=st.lists(rows, min_size=1, max_size=5), comparison=filters.comparisons(columns, values_of), other=expressions)
+@given(
+    given_rows=st.lists(rows, min_size=1, max_size=5),
+    comparison=filters.comparisons(columns, values_of),
+    other=expressions,
+)
 def test_a_filter_on_the_sort_column_is_kept(
     lab: Lab, given_rows: list[Row], comparison: Compare, other: Expression
 ) -> None:

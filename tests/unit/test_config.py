@@ -246,6 +246,7 @@ class TestProblems:
         ("written", "said"),
         [
             ("genral: {}", "1: unknown section 'genral'; did you mean 'general'?"),
+            ("inclde: x", "1: unknown section 'inclde'; did you mean 'include'?"),
             ("general:\n  workspce: a", "2: unknown key 'workspce' in general; did you mean 'workspace'?"),
             ("general: {username: true}", '1: general.username: expected text, found true; write "t'),
             ("general: {workspace: [a]}", "1: general.workspace: expected text, found a list; write"),
@@ -261,6 +262,13 @@ class TestProblems:
             ("data: {writable: perhaps}", "1: data.writable: expected true or false, found 'perhaps'"),
             ("data: {action: none, data-action: none}", "1: 'data-action' is another word for 'action'"),
             ("commands: {a: b}", "1: commands: expected a list, found names and values; write `[one, two]`"),
+            ('commands:\n- echo\n- echo "x', "3: commands: expected a command line, its quotes closed, found 'echo"),
+            ("commands: [{a: b}]", "1: commands: expected a command line, its quotes closed, found names and values"),
+            ("after-files: {after-dirs: [../x]}", "1: after-files.after-dirs: expected a pattern of files below"),
+            ("run-reports: {columns: [name, nope]}", "1: run-reports.columns: there is no column 'nope'"),
+            ("job-reports: {sort: stat}", "1: job-reports.sort: there is no column 'stat'; did you mean state?"),
+            ("compute-targets: {a: {max-rnus: 1}}", "1: unknown key 'max-rnus' in compute-targets.a; did you mean"),
+            ("compute-targets: {a: {settings: 1}}", "1: unknown key 'settings' in compute-targets.a; known: epilog"),
             ("providers: {compute: {x: y}}", "1: providers.compute.x: expected a class as package.module.Class"),
             ("providers: {comopute: {}}", "1: unknown key 'comopute' in providers; did you mean 'compute'?"),
             ("general: {env-vars: {A: secret:no-name}}", "1: general.env-vars.A: expected text"),
@@ -324,6 +332,31 @@ def test_an_empty_entry_that_needs_something(files: Files) -> None:
     assert files.problems("compute-targets:\n  here:\n") == []
 
 
+class TestVariables:
+    """One that sets nothing is told: its name is wrong, or it is no variable's to set."""
+
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [
+            ("TURNOUT_CODE_MAX_FILE", "no setting has this variable; did you mean TURNOUT_CODE_MAX_FILES?"),
+            ("TURNOUT_TARGE", "no setting has this variable; did you mean TURNOUT_TARGET?"),
+            ("TURNOUT_QQQQ", "no setting has this variable; unset it"),
+            ("TURNOUT_GENERAL_ENV_VARS", "general.env-vars cannot be set by a variable; write it into turnout.yaml"),
+            ("TURNOUT_SETUPS", "setups cannot be set by a variable; write it into turnout.yaml"),
+        ],
+    )
+    def test_one_that_sets_nothing(self, files: Files, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
+        monkeypatch.setenv(name, "1")
+        (line,) = files.problems()
+        assert line.startswith(f"{name}: {said}")
+
+    def test_those_that_are_for_others(self, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where turnout lives, secrets, and what a run finds around it: runs may call turnout."""
+        for name in ("HOME", "DATABASE", "SECRET_KEY", "RUN_NAME", "JOB", "NODE", "SPOOL", "DATA_DIR", "OUTPUT_DIR"):
+            monkeypatch.setenv(f"TURNOUT_{name}", "x")
+        assert files.problems() == []
+
+
 class TestWhateverIsWritten:
     """Reading settings never raises anything but what says where the mistake is."""
 
@@ -383,7 +416,7 @@ class TestSchema:
         told = json.loads(json.dumps(schema.json_schema()))
         assert told["additionalProperties"] is False
         assert {"include", *ROOT.keys} == set(told["properties"])
-        assert told["properties"]["data"]["properties"]["action"]["enum"] == ["none", "download", "mount"]
+        assert told["properties"]["data"]["properties"]["action"]["anyOf"][0]["enum"] == ["none", "download", "mount"]
         assert told["properties"]["compute-targets"]["additionalProperties"]["additionalProperties"] is True
 
     def test_every_key_is_explained(self) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnout.config.values import SECONDS, SIZE, Single
 from turnout.model.measures import parse_seconds, parse_size, write_size
 
 
@@ -36,3 +37,10 @@ def test_what_is_neither(text: str) -> None:
 @given(st.integers(min_value=1 << 10, max_value=1 << 50))
 def test_a_size_is_written_so_that_it_can_be_read(size: int) -> None:
     assert abs(parse_size(write_size(size)) - size) <= size * 0.05
+
+
+@pytest.mark.parametrize("kind", [SIZE, SECONDS])
+def test_as_a_setting_it_is_more_than_nothing(kind: Single[float]) -> None:
+    assert kind.parse("1") == 1
+    with pytest.raises(ValueError, match="0"):
+        kind.parse("0")

@@ -8,7 +8,21 @@ import pytest
 
 from turnout.errors import InvalidInput
 from turnout.model.state import Reason, RunState
-from turnout.query import COLUMNS, NAMESPACES, Age, And, Compare, Exists, Expression, Not, Op, Or, parse, parse_all
+from turnout.query import (
+    COLUMNS,
+    NAMESPACES,
+    Age,
+    And,
+    Compare,
+    Exists,
+    Expression,
+    Not,
+    Op,
+    Or,
+    columns_of,
+    parse,
+    parse_all,
+)
 
 FAILED = Compare("state", Op.EQ, "failed")
 LOW = Compare("metrics.loss", Op.LT, 0.3)
@@ -249,3 +263,9 @@ class TestColumns:
             assert parse(f"state = {state}") == Compare("state", Op.EQ, str(state))
         for reason in Reason:
             assert parse(f"reason = {reason}") == Compare("reason", Op.EQ, str(reason))
+
+
+def test_the_columns_a_filter_asks_about() -> None:
+    text = "not (metrics.loss < 1 or state = failed) and tags.x exists and metrics.loss > 0"
+    assert columns_of(parse(text)) == ["metrics.loss", "state", "tags.x"]
+    assert columns_of(None) == []

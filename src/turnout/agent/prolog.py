@@ -36,18 +36,17 @@ def run_prolog(root: str, lines: Sequence[str], node: str) -> None:
 
 
 def run_epilog(lines: Sequence[str], node: str) -> None:
-    """Executes the lines; a failure is only said."""
+    """Executes the lines; a failure is only said. They, too, are ended with this agent: who ends it ends them."""
     if not lines:
         return
     say(f"epilog: {len(lines)} lines")
-    code, _ = _execute("epilog", lines, node, _EPILOG_SECONDS)
+    with Leash() as leash:
+        code, _ = _execute("epilog", [leash.line, *lines], node, _EPILOG_SECONDS, leash.stdin)
     if code != 0:
         say(f"the epilog failed: exit code {code}")
 
 
-def _execute(
-    what: str, lines: Sequence[str], node: str, seconds: float, stdin: int = subprocess.DEVNULL
-) -> "tuple[int, List[str]]":
+def _execute(what: str, lines: Sequence[str], node: str, seconds: float, stdin: int) -> "tuple[int, List[str]]":
     """The exit code of the first line that failed, or 0, and the last lines printed."""
     script = "\n".join(["set -e", *lines])
     try:

@@ -98,7 +98,7 @@ class Streams:
         if self._is_finished:
             return
         try:
-            names = os.listdir(self._track)
+            names = sorted(os.listdir(self._track))
         except OSError:
             return
         for name in names:

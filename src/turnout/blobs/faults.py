@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from turnout import errors
+from turnout.model.measures import write_size
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -63,8 +64,9 @@ def reading() -> AbstractContextManager[None]:
     return disk("read")
 
 
-def over_quota(used: int, quota: int) -> errors.Unavailable:
+def over_quota(more: int, used: int, quota: int) -> errors.Unavailable:
+    """`more` bytes were to be added, at least."""
     return errors.Unavailable(
-        f"the blobs take {used} bytes, and {quota} are allowed",
+        f"another {write_size(more)} do not fit: files take {write_size(used)} of the {write_size(quota)} allowed",
         hint="remove runs that are no longer needed, or raise `blobs: max-size` in the config",
     )

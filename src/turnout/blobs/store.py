@@ -134,20 +134,20 @@ class BlobStore:
         return Usage(blobs=len(sizes), bytes=sum(sizes))
 
     def _collect(self, keep: Set[str], older_than: float, now: float, *, spare_recent: bool) -> Usage:
-        before = self.usage().bytes
         found = [digest for digest in self._all() if digest not in keep]
         with self._wanting, faults.writing():
             unwanted = {digest: self._marks.since.get(digest, now) for digest in found}
             ripe = {digest for digest, since in unwanted.items() if now - since >= older_than}
             if spare_recent:
                 ripe = {digest for digest in ripe if bytes.fromhex(digest) not in self._recent}
+            removed = self._usage_of(ripe)
             self._small.drop(map(bytes.fromhex, ripe))
             self._large.remove(digest for digest in ripe if digest in self._large.sizes)
             with suppress(OSError):  # on a full disk: what is not remembered is found again the next time
                 self._marks.replace({digest: since for digest, since in unwanted.items() if digest not in ripe})
         with faults.writing():
             self._small.compact()
-        return Usage(blobs=len(ripe), bytes=max(0, before - self.usage().bytes))
+        return removed
 
     def check(self) -> list[str]:
         self._large.forget()
@@ -204,7 +204,7 @@ class BlobStore:
 
     def _check_quota(self, more: int) -> None:
         if self._quota is not None and (used := self.usage().bytes) + more > self._quota:
-            raise faults.over_quota(used, self._quota)
+            raise faults.over_quota(more, used, self._quota)
 
 
 class _Writer:

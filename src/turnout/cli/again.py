@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from turnout.cli import render, submit
 from turnout.client import Client, ask
 from turnout.client.rerun import Changes, edited, prepare
-from turnout.home import Home
+from turnout.home import Home, current_directory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +20,7 @@ class Asked:
 def rerun(name: str, arguments: list[str], asked: Asked, how: submit.How) -> int:
     """Gives the exit code."""
     changes = Changes(arguments=arguments or None, target=asked.target, env=ask.pairs(asked.env, "--env"))
-    prepared = prepare(Client().spec(name), changes, Home.from_env(), Path.cwd())
+    prepared = prepare(Client().spec(name), changes, Home.from_env(), current_directory())
     if asked.edit:
         prepared = replace(prepared, spec=edited(prepared.spec))
     return submit.submit(prepared, how)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from typing import NoReturn
 
 import click
 
 from turnout.cli.commands import WHERE
-from turnout.cli.options import Commands
-from turnout.errors import InvalidInput, TurnoutError
+from turnout.cli.options import HELP, Commands
+from turnout.errors import InvalidInput, TurnoutError, Unavailable
 
 _INTERRUPTED = 130
-_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+_OF_STREAMS = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
+_SETTINGS = {"help_option_names": HELP, "max_content_width": 110}
 
 
 class _Turnout(Commands):
@@ -42,6 +45,7 @@ def app() -> None:
 def main(argv: list[str] | None = None) -> NoReturn:
     """Runs a command and exits with its code. Every error is said in one shape: what, where, what to type next."""
     args = sys.argv[1:] if argv is None else argv
+    _make_streams_lenient()
     try:
         sys.exit(app.main(args, prog_name="turnout", standalone_mode=False))
     except TurnoutError as error:
@@ -51,11 +55,38 @@ def main(argv: list[str] | None = None) -> NoReturn:
         sys.exit(_say_usage(error, as_json="--json" in _own_options(args)))
     except (KeyboardInterrupt, click.Abort):
         sys.exit(_INTERRUPTED)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OF_STREAMS:
+            raise
+        sys.exit(_say_unwritten(error))
+
+
+def _make_streams_lenient() -> None:
+    """One that was closed swallows what is written to it; one that cannot write some letter writes its code."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - it is used to the end
+        elif stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _say_unwritten(error: OSError) -> int:
+    """What was to be shown could not be: the disk that it went to is full, or its reader is broken."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nor can what is left be written at the end
+    said = Unavailable(f"the output could not be written: {error.strerror}", hint="send it to another place")
+    _say_error(said, as_json=False)
+    return Unavailable.exit_code
 
 
 def _own_options(args: list[str]) -> list[str]:
     """The arguments that are turnout's, not those of the command to run."""
-    if args[:1] not in (["run"], ["rerun"]):
+    if args[:1] == ["rerun"]:
+        from turnout.cli.commands.again import Rerun, rerun
+
+        assert isinstance(rerun, Rerun)
+        return rerun.split(args[1:])[0]
+    if args[:1] != ["run"]:
         return args
     own: list[str] = []
     for arg in args[1:]:

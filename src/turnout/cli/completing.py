@@ -3,39 +3,68 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from turnout.client import Client
+    from turnout.config import Config
     from turnout.query import Table
 
 _MOST = 50
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def names_of(kind: str) -> Complete:
-    """Names of runs, jobs, experiments, workspaces, targets, nodes, boxes or shares."""
+def names_of(*kinds: str) -> Complete:
+    """Names of runs, jobs, experiments, workspaces, targets, nodes, boxes, shares, setups, secrets or settings."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-        try:
-            return [name for name in _names(kind, incomplete) if name.startswith(incomplete)]
-        except Exception:  # whatever it is, a person who presses tab wants no message in the line being typed
-            return []
+        found = dict.fromkeys(name for kind in kinds for name in _quietly(kind, incomplete))
+        return [name for name in found if name.startswith(incomplete)]
 
     return complete
 
 
-def _names(kind: str, incomplete: str) -> list[str]:
-    if kind == "boxes":
-        from turnout.cli import reports
+def paths(kind: Literal["file", "dir"] = "file") -> Callable[..., list[CompletionItem]]:
+    """Files, or directories, which the shell knows better than we do."""
 
-        return [box["name"] for box in reports.boxes()]
-    from turnout.client import Client
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
 
-    client = Client(start=False)
+        return [CompletionItem(incomplete, type=kind)]
+
+    return complete
+
+
+def _quietly(kind: str, incomplete: str) -> Iterator[str]:
+    """What there is, up to where something is wrong."""
+    try:
+        yield from _names(kind, incomplete)
+    except Exception:  # whatever it is, a person who presses tab wants no message in the line being typed
+        return
+
+
+def _names(kind: str, incomplete: str) -> Iterator[str]:
+    if kind == "secrets":
+        from turnout.config import secrets
+
+        yield from (each.name for each in secrets.known())
+    elif kind == "settings":
+        yield from _setting_names(incomplete)
+    elif kind in ("targets", "boxes", "setups"):
+        yield from getattr(_settings(), kind)
+    if kind not in ("secrets", "settings", "boxes", "setups"):
+        from turnout.client import Client
+
+        yield from _hub_names(Client(start=False), kind, incomplete)
+
+
+def _hub_names(client: Client, kind: str, incomplete: str) -> list[str]:
     if kind in ("runs", "jobs"):
         return _recent(client, kind, incomplete)
     fetch = {
@@ -43,6 +72,25 @@ def _names(kind: str, incomplete: str) -> list[str]:
         "targets": client.queues, "shares": client.shares,
     }[kind]  # fmt: skip
     return [str(row["name"]) for row in fetch()]
+
+
+def _settings() -> Config:
+    from turnout import config
+    from turnout.home import Home
+
+    return config.load(Home.from_env().config_file, config.find_project_file(Path.cwd()))
+
+
+def _setting_names(incomplete: str) -> Iterator[str]:
+    """Sections; with a dot typed, the keys of that one."""
+    from turnout.config.sections import ROOT
+
+    section, dot, _ = incomplete.partition(".")
+    if not dot:
+        yield from ROOT.keys
+    elif section in ROOT.keys:
+        keys = getattr(ROOT.keys[section].kind, "keys", ()) or getattr(_settings(), section.replace("-", "_"))
+        yield from (f"{section}.{name}" for name in keys)
 
 
 def _recent(client: Client, kind: str, incomplete: str) -> list[str]:

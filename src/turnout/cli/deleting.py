@@ -9,6 +9,7 @@ from turnout.cli import render
 from turnout.cli.progress import size
 from turnout.client import Client
 from turnout.errors import InvalidInput
+from turnout.model.ids import list_jobs, parse_job_name
 
 
 def delete(what: dict[str, Any], yes: bool, json: bool) -> None:
@@ -32,7 +33,7 @@ def gc(dry_run: bool, json: bool) -> None:
     print(f"{verb} {done['blobs']['blobs']} blobs of files that nothing refers to, {size(done['blobs']['bytes'])}")
     if done["later"]["blobs"]:
         amount = f"{done['later']['blobs']} more ({size(done['later']['bytes'])})"
-        print(f"{amount} were sent or asked for lately, and stay: `turnout gc` removes them in two hours, if not before")
+        print(f"{amount} were sent or asked for lately and stay: `turnout gc` removes them in two hours, if not before")
     print(f"{verb} {done['nodes']['directories']} directories of agents that are gone, {size(done['nodes']['bytes'])}")
     freed = f"{'would give' if dry_run else 'gave'} {size(done['database']['freed'])} back"
     print(f"the database has {size(done['database']['bytes'])}; {freed}")
@@ -57,4 +58,5 @@ def _amount(done: dict[str, Any]) -> str:
     jobs = done["jobs"]
     if not jobs:
         return runs
-    return f"{runs} and {jobs[0] if len(jobs) == 1 else f'{len(jobs)} jobs ({jobs[0]} to {jobs[-1]})'}"
+    numbers = [number for name in jobs if (number := parse_job_name(name)) is not None]
+    return f"{runs} and {jobs[0] if len(jobs) == 1 else f'{len(jobs)} jobs ({list_jobs(numbers)})'}"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from turnout.cli import render
 from turnout.client import Client
+from turnout.errors import TurnoutError
 from turnout.model.state import TERMINAL
 
 _SECOND_CTRL_C = 2.0
+_SILENCE = 3.0
 
 
 class _Wish(Protocol):
@@ -28,13 +33,32 @@ def follow(client: Client, answer: dict[str, Any], *, many: bool, how: _Wish) ->
         if how.json:
             view = client.wait(name)
             render.print_json(view)
-        elif many:
-            view = _show_progress(client, answer["job"])
         else:
-            view = _show_output(client, name)
+            with _telling_why(name):
+                view = _show_progress(client, answer["job"]) if many else _show_output(client, name)
     except KeyboardInterrupt:
         return _detach(client, answer, name)
     return _exit_code(client, view, answer) if how.wait else 0
+
+
+@contextmanager
+def _telling_why(name: str) -> Iterator[None]:
+    """Says once what it waits for, if it has not begun after a while."""
+
+    def tell() -> None:
+        with suppress(TurnoutError):  # who wants to know more asks; this must not disturb
+            told = Client().why(name)
+            if told["state"] == "queued":
+                clear = "\r\x1b[2K" if sys.stderr.isatty() else ""
+                print(f"{clear}{name} waits. {' '.join(map(render.harmless, told['why']))}", file=sys.stderr)
+
+    timer = threading.Timer(_SILENCE, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _show_output(client: Client, name: str) -> dict[str, Any]:
@@ -105,7 +129,7 @@ def _detach(client: Client, answer: dict[str, Any], name: str) -> int:
             wish = ""
         if wish.strip().lower() in ("y", "yes"):
             for item in client.cancel(job=answer["job"]):
-                print(f"{item['run']} {item['outcome']}", file=sys.stderr)
+                print(f"{item['run']} {render.OUTCOMES[item['outcome']]}", file=sys.stderr)
     return 130
 
 

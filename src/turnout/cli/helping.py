@@ -2,46 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 
 import click
 
 from turnout.cli import render
-from turnout.errors import InvalidInput, NotFound
+from turnout.cli.pages import Page, find_pages
+from turnout.errors import NotFound
 
-#: Pages of the documentation, by what they are about; in docs/ of the source.
-TOPICS = {
-    "getting-started": ("the first five minutes", "tutorial/getting-started.md"),
-    "everyday": ("commands of all day: lists, filters, tags", "howto/everyday.md"),
-    "run-styles": ("the same again, many at once, several nodes", "howto/run-styles.md"),
-    "configuration": ("settings, layers, secrets", "howto/configuration.md"),
-    "data-and-models": ("files that runs share", "howto/data-and-models.md"),
-    "setups": ("packages for runs", "howto/setups.md"),
-    "upgrade": ("a newer version while runs are going", "howto/upgrade.md"),
-    "how-it-works": ("a submission, step by step", "explanation/how-it-works.md"),
-    "glossary": ("the words", "explanation/glossary.md"),
-    "states": ("what happens to a run, and when", "explanation/states.md"),
-    "guarantees": ("what is promised, and what is not", "explanation/guarantees.md"),
-    "commands": ("every command and option", "reference/cli.md"),
-    "filters": ("filters, sorts, columns", "reference/filters.md"),
-    "settings": ("every setting", "reference/config.md"),
-    "json": ("answers for programs", "reference/json.md"),
-    "benchmarks": ("how fast it is", "reference/benchmarks.md"),
-}
+TOPICS = "topics"
 
 
 def show(context: click.Context, words: Sequence[str], json: bool) -> None:
-    """What ``--help`` shows of that command; of ``topics``, the pages there are."""
-    if list(words) == ["topics"]:
-        _show_topics(json)
+    """What ``--help`` shows of that command, or the page of that topic; of ``topics``, the pages there are."""
+    if list(words) == [TOPICS]:
+        _show_topics(_pages(context), json)
         return
-    command, path = context.find_root().command, context.find_root()
+    found = _find_command(context, words)
+    page = _pages(context).get(words[0]) if len(words) == 1 else None
+    if found is None and page is None:
+        hint = "`turnout --help` lists the commands, `turnout help topics` the pages"
+        raise NotFound(f"no command or topic {' '.join(words)!r}", hint=hint)
+    if found is not None:
+        _show_command(*found, json)
+    elif page is not None:
+        _show_page(page, json)
+
+
+def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """The words that can come next: commands behind those that are there, and first of all topics."""
+    words = tuple(context.params.get("words") or ())
+    found = _find_command(context, words)
+    command, path = found if found is not None else (None, context)
+    names = command.list_commands(path) if isinstance(command, click.Group) else []
+    names += [] if words else [TOPICS, *_pages(context)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _find_command(context: click.Context, words: Sequence[str]) -> tuple[click.Command, click.Context] | None:
+    path = context.find_root()
+    command = path.command
     for word in words:
         found = command.get_command(path, word) if isinstance(command, click.Group) else None
         if found is None:
-            _refuse(word, words, path)
-        assert found is not None
+            return None
         command, path = found, click.Context(found, info_name=word, parent=path)
+    return command, path
+
+
+def _pages(context: click.Context) -> dict[str, Page]:
+    root = context.find_root()
+    commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+    return find_pages({*commands, TOPICS})
+
+
+def _show_command(command: click.Command, path: click.Context, json: bool) -> None:
     text = command.get_help(path)
     if json:
         render.print_json({"command": path.command_path, "help": text})
@@ -49,20 +65,21 @@ def show(context: click.Context, words: Sequence[str], json: bool) -> None:
         click.echo(text)
 
 
-def _refuse(word: str, words: Sequence[str], path: click.Context) -> None:
-    if len(words) == 1 and word in TOPICS:
-        raise InvalidInput(f"{word!r} is a page, not a command", hint=f"read docs/{TOPICS[word][1]}")
-    raise NotFound(f"no command {' '.join(words)!r}", hint=f"`{path.command_path} --help` lists what there is")
-
-
-def _show_topics(json: bool) -> None:
+def _show_page(page: Page, json: bool) -> None:
     if json:
-        rows = [{"topic": name, "about": about, "page": f"docs/{page}"} for name, (about, page) in TOPICS.items()]
+        render.print_json({"topic": page.topic, "about": page.about, "page": page.path, "text": page.text})
+    elif sys.stdout.isatty():
+        click.echo_via_pager(page.text)
+    else:
+        click.echo(page.text, nl=False)
+
+
+def _show_topics(pages: Mapping[str, Page], json: bool) -> None:
+    if json:
+        rows = [{"topic": each.topic, "about": each.about, "page": each.path} for each in pages.values()]
         render.print_json(rows)
     else:
-        render.table(
-            ["topic", "about", "page"], [[name, about, f"docs/{page}"] for name, (about, page) in TOPICS.items()]
-        )
+        render.table(["topic", "about"], [[each.topic, each.about] for each in pages.values()])
 
 
 def completion(shell: str, json: bool) -> None:

@@ -9,6 +9,7 @@ from turnout.cli import render
 from turnout.cli.progress import size, transfer
 from turnout.client import Client
 from turnout.errors import InvalidInput
+from turnout.model.ids import span_of
 
 
 def export(
@@ -33,7 +34,8 @@ def import_archive(file: Path, workspace: str | None, prefix: str, again: bool, 
     if json:
         render.print_json(done)
         return
-    names = f"{_range(done, 'job')}, {_range(done, 'run')} in workspace {done['workspace']}"
+    jobs, runs = (span_of(done[f"first_{what}"], done[f"last_{what}"]) for what in ("job", "run"))
+    names = f"{jobs}, {runs} in workspace {done['workspace']}"
     if done["imported"]:
         print(f"imported {_amount(done)}: {names}")
     else:
@@ -42,8 +44,3 @@ def import_archive(file: Path, workspace: str | None, prefix: str, again: bool, 
 
 def _amount(done: dict[str, Any]) -> str:
     return f"{render.count(done['jobs'], 'job')} and {render.count(done['runs'], 'run')}"
-
-
-def _range(done: dict[str, Any], what: str) -> str:
-    first, last = done[f"first_{what}"], done[f"last_{what}"]
-    return first if first == last else f"{first} to {last}"

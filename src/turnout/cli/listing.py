@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from turnout import query
 from turnout.cli import names, render, reports, tables
 from turnout.client import Client
+from turnout.client.lists import each_page
 from turnout.errors import InvalidInput
 from turnout.query import Column, Sort, Table
 from turnout.query.names import parse_name
 from turnout.query.writing import write_column
 
 View = dict[str, Any]
-_PAGE = 10_000
 _USUAL = 50
 
 
@@ -45,7 +46,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """One kind of thing: its word, its columns and those shown unasked, how it is fetched.
+    """One kind of thing: its word, its columns and those shown unasked, how it is fetched; one of them, and the column
+    with its name.
 
     `find` asks the hub to choose and order, as only it can with a million; otherwise `fetch` gets all of them.
     """
@@ -56,6 +58,15 @@ class Lot:
     fetch: Callable[[Client], list[View]]
     find: Callable[..., list[View]] | None = None
     none_yet: str = ""
+    one: str = ""
+    key: str = "name"
+
+    def count(self, number: int) -> str:
+        return f"{number} {self.singular if number == 1 else self.word}"
+
+    @property
+    def singular(self) -> str:
+        return self.one or self.word[:-1]
 
 
 RUNS = Lot(
@@ -82,7 +93,21 @@ NODES = Lot(
     lambda client: client.nodes(), none_yet="they come with the first run",
 )  # fmt: skip
 BOXES = Lot("boxes", query.BOXES, ("name", "address", "os", "max_runs"), lambda _client: reports.boxes(),
-            none_yet="name your machines in the section `boxes` of turnout.yaml")  # fmt: skip
+            none_yet="name your machines in the section `boxes` of turnout.yaml", one="box")  # fmt: skip
+SHARES = Lot(
+    "shares", query.SHARES, ("name", "files", "bytes=size", "updated"), Client.shares,
+    none_yet="`turnout upload PATH --share NAME` makes one",
+)  # fmt: skip
+
+
+def files_of(share: str) -> Lot:
+    """What is in a share, by path."""
+
+    def fetch(client: Client) -> list[View]:
+        entries = sorted(client.share_files(share))
+        return [{"path": e.path, "bytes": e.size, "digest": e.digest or None, "link": e.link or None} for e in entries]
+
+    return Lot("files", query.FILES, ("path", "bytes=size", "link"), fetch, key="path")
 
 
 def show(lot: Lot, asked: Asked) -> None:
@@ -96,12 +121,12 @@ def show(lot: Lot, asked: Asked) -> None:
         columns=asked.columns or defaults.columns, group=asked.group or defaults.group,
     )  # fmt: skip
     columns = _columns(lot, asked.columns)
-    group = query.parse_sort(asked.group, lot.table).column if asked.group else None
+    group = query.parse_sort(asked.group, lot.table, "group").column if asked.group else None
     found, is_all = _find(lot, asked, defaults.last or _USUAL)
     if not asked.columns and lot is RUNS:
         columns = _with_values(columns, found)
     if asked.only_names:
-        print("".join(f"{view['name']}\n" for view in found), end="")
+        print("".join(f"{view[lot.key]}\n" for view in found), end="")
     elif asked.json:
         render.print_json(found if group is None else list(_as_json(lot, found, group)))
     elif not found:
@@ -115,6 +140,13 @@ def show(lot: Lot, asked: Asked) -> None:
         _write(lot, found, look, group)
     if not is_all and not asked.json:
         print(f"… there are more {lot.word}: -n shows more, --all all of them", file=sys.stderr)
+
+
+def show_shares(asked: Asked) -> None:
+    """The shares; of one that is named, its files."""
+    wanted = tuple(names.several(asked.names))
+    is_one = len(wanted) == 1 and "*" not in wanted[0] and "?" not in wanted[0]
+    show(files_of(wanted[0]) if is_one else SHARES, replace(asked, names=() if is_one else wanted))
 
 
 def _check_forms(asked: Asked) -> None:
@@ -165,25 +197,11 @@ def _ask(lot: Lot, asked: Asked, filters: list[str], wanted: list[str], usual: i
         from_end = asked.reverse
     how = {"names": wanted, "sort": asked.sort, "reverse": reverse, "from_end": from_end}
     if asked.everything:
-        return list(_pages(lot, client, filters, how)), True
+        return list(each_page(partial(lot.find, client), filters, **how)), True
     count = asked.first or asked.last
     most = count or asked.limit or usual
     found = lot.find(client, filters, limit=most if count else most + 1, **how)
     return found[:most], count is not None or len(found) <= most
-
-
-def _pages(lot: Lot, client: Client, filters: list[str], how: Mapping[str, Any]) -> Iterator[View]:
-    """All of them. What is submitted meanwhile moves the rest, so that a row may come again: it is shown once."""
-    assert lot.find is not None
-    seen: set[str] = set()
-    offset = 0
-    while True:
-        page = lot.find(client, filters, limit=_PAGE, offset=offset, **how)
-        yield from (view for view in page if view["name"] not in seen)
-        seen.update(view["name"] for view in page)
-        offset += len(page)
-        if len(page) < _PAGE:
-            return
 
 
 def _arranged(lot: Lot, filters: list[str], wanted: list[str], order: Sort | None, reverse: bool) -> list[View]:
@@ -193,7 +211,7 @@ def _arranged(lot: Lot, filters: list[str], wanted: list[str], order: Sort | Non
         known = {row["name"] for row in rows}
         for name in wanted:
             if "*" not in name and "?" not in name and name not in known:
-                raise InvalidInput(f"no {lot.word[:-1]} {name!r}", hint=f"`turnout list {lot.word}` shows them")
+                raise InvalidInput(f"no {lot.singular} {name!r}", hint=f"`turnout list {lot.word}` shows them")
         rows = [row for row in rows if any(query.like(row["name"], name) for name in wanted)]
     if order is not None and reverse:
         order = replace(order, descending=not order.descending)
@@ -223,8 +241,8 @@ def _write(lot: Lot, found: Sequence[View], look: tables.Look, group: str | None
         tables.write(rows, replace(look, columns=leading))
         return
     for number, (value, views) in enumerate(_groups(found, group)):
-        count = f"{len(views)} {lot.word if len(views) != 1 else lot.word[:-1]}"
-        print(("\n" if number else "") + f"{group} = {render.harmless(render.shown(value)) or 'none'} ({count})")
+        title = f"{group} = {render.harmless(render.shown(value)) or 'none'} ({lot.count(len(views))})"
+        print(("\n" if number else "") + title)
         rest = [column for column in look.columns if column.name != group or look.asked]
         tables.write(views, replace(look, columns=rest))
 

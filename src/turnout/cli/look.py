@@ -8,7 +8,11 @@ from typing import Any
 from turnout.cli import render
 from turnout.cli.progress import size
 from turnout.client import Client
+from turnout.client.lists import each_page
 from turnout.model.ids import parse_job_name
+
+_LIVE = "state in (created, queued, starting, running, finishing)"
+_SHOWN = 50
 
 
 def status(name: str | None, json: bool) -> None:
@@ -26,10 +30,10 @@ def status(name: str | None, json: bool) -> None:
             )
             print(f"{view['name']}  {state}  {render.harmless(detail)}".rstrip())
         return
-    live = client.runs(["state in (created, queued, starting, running, finishing)"], limit=1000)
     if json:
-        render.print_json(live)
+        render.print_json(list(each_page(client.runs, [_LIVE])))
         return
+    live = client.runs([_LIVE], limit=_SHOWN + 1)
     if not live:
         print("nothing is running or waiting; `turnout list runs` shows what was")
         return
@@ -42,11 +46,11 @@ def status(name: str | None, json: bool) -> None:
             render.ago(v["started"] or v["queued"]),
             render.shown(v["command"]),
         ]
-        for v in live[:50]
+        for v in live[:_SHOWN]
     ]
     render.table(["run", "state", "job", "node", "since", "command"], rows, state=1)
-    if len(live) > 50:
-        print(f"… and {len(live) - 50} more")
+    if len(live) > _SHOWN:
+        print(f"… and {client.hub()['live_runs'] - _SHOWN} more; `turnout list runs` chooses among them")
 
 
 def _view(client: Client, name: str) -> dict[str, Any]:
@@ -117,12 +121,17 @@ def _write(piece: bytes) -> None:
 
 
 def events(name: str, json: bool) -> None:
-    found = Client().events(name)
+    client = Client()
+    found = client.events(name)
     if json:
         render.print_json(found)
         return
     rows = [[event["seq"], event["time"], event["event"], _data(event["data"])] for event in found]
-    render.table(["seq", "time", "event", "data"], rows, right=frozenset({0}))
+    render.table(["seq", "time", "event", "data"], rows, right=frozenset({0}), wraps=True)
+    if parse_job_name(name) is not None:
+        view = client.job(name)
+        counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
+        print(f"its runs: {counts}; `turnout events RUN` tells of one, `turnout list runs {name}` lists them")
 
 
 def _data(data: dict[str, Any]) -> str:
@@ -151,7 +160,8 @@ def show(name: str, json: bool) -> None:
         render.print_json(view)
         return
     for key, value in view.items():
-        if key == "history" or value in (None, "", [], {}):
+        value = {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else value
+        if key == "history" or value in (None, "", [], {}) or (key == "remaining" and not value):
             continue
         text = render.shown(value)
         print(f"{key:<12} {render.coloured(render.harmless(text), text) if key == 'state' else render.harmless(text)}")

@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 import click
 
 from turnout.cli.completing import names_of as names_of
+from turnout.cli.completing import paths as paths
 from turnout.errors import InvalidInput
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NOBODY_READS = 141
+HELP = ["-h", "--help"]
 
 
 class Commands(click.Group):

@@ -19,7 +19,8 @@ _MADE_OF = {Action.NONE: "", Action.DOWNLOAD: ", a copy for each run", Action.MO
 _ARGUMENTS = "$RUN_ARGS$"
 
 
-def as_json(prepared: Prepared) -> dict[str, Any]:
+def as_json(prepared: Prepared, notes: list[str]) -> dict[str, Any]:
+    """`notes` tell what could not be looked at."""
     spec, snapshot = prepared.spec, prepared.snapshot
     return {
         "dry_run": True, "kind": str(spec.kind), "target": spec.target, "experiment": spec.experiment,
@@ -37,6 +38,7 @@ def as_json(prepared: Prepared) -> dict[str, Any]:
         "file_count": len(snapshot.entries) if snapshot is not None else spec.before_files,
         "bytes": snapshot.total_bytes if snapshot is not None else spec.before_bytes,
         "git": snapshot.git if snapshot is not None else spec.git,
+        "notes": notes,
         "spec": _whole(spec),
     }  # fmt: skip
 
@@ -55,12 +57,14 @@ def _input(given: Input | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def show(prepared: Prepared) -> None:
+def show(prepared: Prepared, notes: list[str]) -> None:
     spec = prepared.spec
     place = f"{spec.target}, experiment {spec.experiment}"
     print(f"would submit {render.count(spec.commands, 'run')} to {place}; nothing was changed")
     for title, text in _lines(prepared):
         print(f"  {title:<10}{render.harmless(text)}")
+    for note in notes:
+        print(f"  {'note':<10}{render.harmless(note)}")
 
 
 def _lines(prepared: Prepared) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,9 @@ _COLOURS = {
     "completed": "32", "failed": "31", "cancelled": "33", "stopped": "33", "running": "36", "starting": "36",
     "finishing": "36", "queued": "34", "problem": "31", "warning": "33", "ok": "32",
 }  # fmt: skip
+_NARROWEST = 20  # of a column that wraps
+#: What became of a run that was to be cancelled.
+OUTCOMES = {"cancelled": "cancelled", "requested": "is being ended", "over": "was over already"}
 
 
 def harmless(value: object) -> str:
@@ -49,13 +52,19 @@ def complain(message: str, hint: str = "") -> None:
 
 
 def table(
-    headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: frozenset[int] = frozenset(), state: int = -1
-) -> None:
-    """Aligned columns; the widest text columns are cut when the terminal is too narrow, never when piped."""
+    headers: Sequence[str], rows: Sequence[Sequence[object]], *, right: frozenset[int] = frozenset(), state: int = -1,
+    wraps: bool = False,
+) -> None:  # fmt: skip
+    """Aligned columns; the widest text columns are cut when the terminal is too narrow, never when piped. With `wraps`,
+    none is: the last column goes on below itself."""
     headers = [harmless(header) for header in headers]
     cells = [[harmless("" if cell is None else cell) for cell in row] for row in rows]
     widths = [max([width(header), *(width(row[i]) for row in cells)]) for i, header in enumerate(headers)]
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and wraps:
+        room = shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(widths) - 1)
+        widths[-1] = min(widths[-1], max(room, _NARROWEST))
+        cells = [line for row in cells for line in _wrapped(row, widths[-1])]
+    elif sys.stdout.isatty():
         _shrink(widths, shutil.get_terminal_size().columns)
     aligned(headers, cells, widths, right=right, state=state)
 
@@ -92,6 +101,19 @@ def _fit(cell: str, wanted: int) -> str:
     while cell and width(cell) > wanted - 1:
         cell = cell[:-1]
     return cell + "…"
+
+
+def _wrapped(row: list[str], wanted: int) -> list[list[str]]:
+    """The row as lines whose last cell is not wider than that; the other cells stand in the first of them."""
+    lines = [""]
+    for word in row[-1].split(" "):
+        if lines[-1] and width(lines[-1]) + 1 + width(word) > wanted:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+        while width(lines[-1]) > wanted:  # a word that is longer than a line
+            most = next(end for end in range(len(lines[-1]), 0, -1) if end == 1 or width(lines[-1][:end]) <= wanted)
+            lines[-1:] = [lines[-1][:most], lines[-1][most:]]
+    return [[*(row[:-1] if not number else [""] * (len(row) - 1)), line] for number, line in enumerate(lines)]
 
 
 def _shrink(widths: list[int], total: int) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnout.cli import render
-from turnout.errors import TurnoutError
-from turnout.home import Home
+from turnout.errors import NotFound
+from turnout.home import Home, current_directory
 
 if TYPE_CHECKING:
     from turnout.client import Client
@@ -29,7 +28,7 @@ class Defaults:
 
 
 def settings_of(kind: str) -> Defaults:
-    config = _config() if kind in ("runs", "jobs") else None
+    config = _config(checked=f"{kind[:3]}-reports") if kind in ("runs", "jobs") else None
     if config is None:
         return Defaults()
     told: Any = config.run_reports if kind == "runs" else config.job_reports
@@ -62,16 +61,23 @@ def targets(client: Client) -> list[dict[str, Any]]:
     return [known[name] for name in sorted(known)]
 
 
-def _config() -> Config | None:
+def _config(checked: str | None = None) -> Config | None:
     """None where no file says anything: reading settings takes longer than asking the hub. Settings that are wrong are
-    no reason to show nothing."""
-    user, here = Home.from_env().config_file, Path.cwd()
+    no reason to show nothing. Of the section `checked`, the columns are looked at as well."""
+    user = Home.from_env().config_file
+    try:
+        here = current_directory()
+    except NotFound:
+        return None
     if not user.exists() and not any((folder / _PROJECT_FILE).exists() for folder in (here, *here.parents)):
         return None
     from turnout import config
+    from turnout.config.reports import report_problems
 
-    try:
-        return config.load(user, config.find_project_file(here))
-    except TurnoutError as error:
-        render.complain(f"without your settings: {error.message.splitlines()[0]}", "`turnout config check` tells all")
+    gathered = config.gather(user, config.find_project_file(here))
+    wrong = gathered.problems or ([*report_problems(gathered.tree, checked)] if checked is not None else [])
+    if wrong:
+        what = f"without your settings: {wrong[0].where}: {wrong[0].what}"
+        render.complain(what, "`turnout config check` tells all")
         return None
+    return gathered.config()

@@ -15,11 +15,11 @@ from turnout.config.layers import Gathered
 from turnout.config.problem import nearest
 from turnout.config.setting import DEFAULT, Setting, Tree, plain, walk
 from turnout.errors import Conflict, InvalidInput, NotFound
-from turnout.home import Home
+from turnout.home import Home, current_directory
 
 
 def _gather() -> Gathered:
-    return gather(Home.from_env().config_file, find_project_file(Path.cwd()))
+    return gather(Home.from_env().config_file, find_project_file(current_directory()))
 
 
 def show(key: str | None, origin: bool, json: bool) -> None:
@@ -115,7 +115,7 @@ def _gather_for(file: Path) -> Gathered:
 def init(force: bool, json: bool) -> None:
     from turnout.config.template import TEMPLATE
 
-    target = Path.cwd() / PROJECT_FILE
+    target = current_directory() / PROJECT_FILE
     old = target.with_name(f"{PROJECT_FILE}.old")
     if target.exists() and not force:
         raise Conflict(f"{target} is there already", hint="edit it, or give --force to keep it as turnout.yaml.old")
@@ -142,7 +142,7 @@ def schema() -> None:
 
 
 def path(json: bool) -> None:
-    home, project = Home.from_env(), find_project_file(Path.cwd())
+    home, project = Home.from_env(), find_project_file(current_directory())
     if json:
         found = {"user": str(home.config_file), "project": str(project) if project else None}
         render.print_json({**found, "secrets": secrets.secrets_file(home)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from turnout import config
 from turnout.cli import render
 from turnout.cli.progress import size, transfer
 from turnout.client import Client
-from turnout.home import Home
+from turnout.home import Home, current_directory
+
+_SOME = 5
 
 
 def upload(
@@ -19,29 +22,19 @@ def upload(
     patterns = (*omit, *_omitted(share))
     with transfer("uploading") as told:
         view = Client().upload(paths, share, path=path, omit=patterns, allow_secrets=allow_secrets, told=told)
-    render.print_json(view) if json else print(f"share {share} has {_amount(view)} now")
+    if json:
+        render.print_json(view)
+        return
+    print(f"share {share} has {_amount(view)} now")
+    if view["left_out"]:
+        some = ", ".join(view["left_out"][:_SOME]) + (" …" if len(view["left_out"]) > _SOME else "")
+        print(render.harmless(f"without empty directories, which a share cannot hold: {some}"), file=sys.stderr)
 
 
 def download(share: str, pattern: str | None, directory: Path, json: bool) -> None:
     with transfer("downloading") as told:
         done = Client().download_share(share, directory, pattern=pattern, told=told)
     render.print_json(done) if json else print(f"{_amount(done)} of share {share} are in {directory}")
-
-
-def list_shares(name: str | None, json: bool) -> None:
-    client = Client()
-    if name is not None:
-        _list_files(client, name, json)
-        return
-    found = client.shares()
-    if json:
-        render.print_json(found)
-        return
-    if not found:
-        print("no shares yet; `turnout upload PATH --share NAME` makes one")
-        return
-    rows = [[view["name"], view["files"], size(view["bytes"]), render.ago(view["updated"])] for view in found]
-    render.table(["share", "files", "size", "updated"], rows, right=frozenset({1, 2}))
 
 
 def delete(name: str, json: bool) -> None:
@@ -51,16 +44,8 @@ def delete(name: str, json: bool) -> None:
 
 def _omitted(share: str) -> tuple[str, ...]:
     """What the settings say is left out of uploads to the share that they name as data or model."""
-    settings = config.load(Home.from_env().config_file, config.find_project_file(Path.cwd()))
+    settings = config.load(Home.from_env().config_file, config.find_project_file(current_directory()))
     return tuple(line for each in (settings.data, settings.model) if each.share == share for line in each.omit)
-
-
-def _list_files(client: Client, name: str, json: bool) -> None:
-    entries = sorted(client.share_files(name))
-    if json:
-        render.print_json([{"path": e.path, "bytes": e.size, "digest": e.digest, "link": e.link} for e in entries])
-        return
-    render.table(["path", "size"], [[e.path, e.link or size(e.size)] for e in entries], right=frozenset({1}))
 
 
 def _amount(view: dict[str, Any]) -> str:

@@ -12,12 +12,6 @@ from turnout.client.connect import check_address, connect
 from turnout.errors import Conflict, HubUnreachable
 from turnout.home import Home, HubRecord
 
-_SAID = {
-    "cancelled": "cancelled",
-    "requested": "is being ended",
-    "over": "was over already",
-}
-
 
 def cancel(what: dict[str, Any], json: bool) -> None:
     done = Client().cancel(**what)
@@ -27,7 +21,7 @@ def cancel(what: dict[str, Any], json: bool) -> None:
     if not done:
         print("nothing to cancel")
     for item in done[:50]:
-        print(f"{item['run']} {_SAID[item['outcome']]}")
+        print(f"{item['run']} {render.OUTCOMES[item['outcome']]}")
     if len(done) > 50:
         print(f"… and {len(done) - 50} more")
 

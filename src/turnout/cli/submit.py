@@ -9,8 +9,8 @@ from pathlib import Path
 from turnout.cli import render
 from turnout.client import Client, ask
 from turnout.client.preparing import Prepared, Wish, prepare
-from turnout.errors import NotFound
-from turnout.home import Home
+from turnout.errors import InvalidInput
+from turnout.home import Home, current_directory
 from turnout.model.spec import Resources, Schedule
 
 
@@ -70,22 +70,26 @@ class How:
 
 def run(asked: Asked, how: How) -> int:
     """Gives the exit code."""
-    return submit(prepare(_wish(asked), Home.from_env(), _here(), remember=not how.dry_run), how)
+    return submit(prepare(_wish(asked), Home.from_env(), current_directory(), remember=not how.dry_run), how)
 
 
 def submit(prepared: Prepared, how: How) -> int:
     """Hands it over, and shows it as it was asked for. Gives the exit code."""
+    if how.detach and how.wait:
+        raise InvalidInput("--detach and --wait exclude each other", hint="leave one of them out")
     if how.dry_run:
         from turnout.cli import plan
+        from turnout.client.rehearsing import rehearse
 
-        render.print_json(plan.as_json(prepared)) if how.json else plan.show(prepared)
+        notes = rehearse(prepared, Home.from_env())
+        render.print_json(plan.as_json(prepared, notes)) if how.json else plan.show(prepared, notes)
         return 0
     client = Client()
     answer = client.submit(prepared.deliver(client))
     if how.json and (how.detach or not how.wait):
         render.print_json(answer)
         return 0
-    if how.detach or prepared.spec.held:
+    if how.detach or (prepared.spec.held and not how.wait):
         names = answer["runs"]
         held = f", held: `turnout release {answer['job']}` lets it go" if prepared.spec.held else ""
         print(f"{answer['job']}: " + (names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}") + held)
@@ -97,13 +101,6 @@ def submit(prepared: Prepared, how: How) -> int:
     if spec.notify == "bell" and sys.stderr.isatty():
         sys.stderr.write("\a")
     return code
-
-
-def _here() -> Path:
-    try:
-        return Path.cwd()
-    except FileNotFoundError as error:
-        raise NotFound("the current directory is gone", hint="cd to one that is there") from error
 
 
 def _wish(asked: Asked) -> Wish:

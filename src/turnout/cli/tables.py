@@ -1,7 +1,8 @@
 """Rows as people and programs read them: a table that fits the terminal, or lines with tabs, or CSV, whole and plain.
 
-On a terminal (or with ``--table``), times are told as ages, long texts are cut, and columns that no row has a value for
-are left out. What is piped has times and numbers as they are, so that the same rows are the same bytes.
+On a terminal (or with ``--table``), times are told as ages, bytes as KB or MB, long texts are cut, and columns that no
+row has a value for are left out. What is piped has times and numbers as they are, so that the same rows are the same
+bytes.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from enum import StrEnum
 from typing import Any
 
 from turnout.cli import render
+from turnout.cli.progress import size
 from turnout.query import Column, Kind, Table, expand_columns, look_up
 from turnout.query.listing import BLANK_ZERO, DATE_ONLY, TIME_ONLY
 
 View = dict[str, Any]
 _DATES = {DATE_ONLY: "%Y-%m-%d", TIME_ONLY: "%H:%M:%S"}
 _NARROWEST = 8
-_WHOLE = frozenset({Kind.STATE, Kind.TIME, Kind.SPAN, Kind.INT, Kind.FLOAT})
+_WHOLE = frozenset({Kind.STATE, Kind.TIME, Kind.SPAN, Kind.SIZE, Kind.INT, Kind.FLOAT})
 
 
 class Style(StrEnum):
@@ -97,6 +99,8 @@ def _cell(view: Mapping[str, Any], column: Column, look: Look) -> str:
         return render.shown(value, column.format)
     if kind is Kind.SPAN and look.style is Style.TERMINAL:
         return render.span(value)
+    if kind is Kind.SIZE and look.style is Style.TERMINAL:
+        return size(value)
     return _plain(value, look)
 
 

@@ -6,13 +6,15 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from json import loads as load_json
 from pathlib import Path
 
 from turnout.cli import render
 from turnout.cli.deleting import ask
 from turnout.client import Client
-from turnout.errors import Conflict, InvalidInput, TurnoutError
+from turnout.client.connect import start_hub
+from turnout.errors import Conflict, InvalidInput, NotFound, TurnoutError
 from turnout.home import Home, HubRecord
 
 #: What turnout puts into its state directory. All else there is somebody's, and stays.
@@ -21,51 +23,82 @@ _OURS = frozenset({
     "secrets.lock", "targets.json", "token", "turnout.db", "turnout.db-shm", "turnout.db-wal",
 })  # fmt: skip
 _ENDING_SECONDS = 120.0
-_LEAVING_SECONDS = 60.0
+_LEAVING_SECONDS = 30.0
 
 
-def uninstall(yes: bool, json: bool) -> None:
+def uninstall(yes: bool, grace: float, json: bool) -> None:
     home = Home.from_env()
     if not home.lock_file.exists():
         _tell({"home": str(home.root), "runs_ended": 0, "removed": [], "left": []}, json)
         return
-    client = Client()
+    client = _reach(home)
     live = client.hub()["live_runs"]
     if not yes and not ask(
         f"end {live} runs, the hub and its agents, and remove all that turnout keeps in {home.root}, "
         "with your settings and secrets there?"
     ):
         raise InvalidInput("nothing was changed", hint="say y to go on")
-    ended = _end_everything(client, home)
+    ended = _end_everything(client, home, grace)
     _tell({"home": str(home.root), "runs_ended": ended, **_remove(home)}, json)
 
 
-def _end_everything(client: Client, home: Home) -> int:
-    """All runs, agents and the hub. Conflict, with everything else still there, when one of them stays."""
+def _reach(home: Home) -> Client:
+    """The hub, which knows what goes on. Settings that are wrong are no reason to keep an installation."""
+    client = Client()
+    try:
+        client.hub()
+    except (InvalidInput, NotFound):
+        start_hub(home, bare=True)
+    return client
+
+
+def _end_everything(client: Client, home: Home, grace: float) -> int:
+    """All runs, agents and the hub. Conflict, with everything else still there, when one of them stays. What an agent
+    does at its beginning or end (its prolog or epilog) has `grace` seconds, then it is broken off."""
     ended = len(client.cancel(everything=True))
-    _wait(lambda: not client.hub()["live_runs"], _ENDING_SECONDS, "some runs do not end", "`turnout status` shows them")
+    if not _comes_true(lambda: not client.hub()["live_runs"], _ENDING_SECONDS):
+        raise Conflict("some runs do not end; nothing was removed", hint="`turnout status` shows them")
     client.dismiss_agents()
-    _wait(
-        lambda: not client.hub()["agents"], _LEAVING_SECONDS, "some agents do not leave",
-        "`turnout hub status` shows them; `turnout hub logs` may tell why",
-    )  # fmt: skip
+    if not _comes_true(lambda: not client.hub()["agents"], grace):
+        client.dismiss_agents(now=True)
+    if not _comes_true(lambda: not client.hub()["agents"], _LEAVING_SECONDS):
+        agents = client.hub()["agents"]
+        raise _stay({f"agent {each['id']} of {each['target']} on {each['node']}": each["pid"] for each in agents})
     client.stop_hub()
-    _wait(
-        lambda: HubRecord.load(home) is None and _is_free(home.lock_file), _LEAVING_SECONDS, "the hub does not stop",
-        "see `turnout hub logs`",
-    )  # fmt: skip
-    busy = [lock.parent for lock in home.nodes.glob("*/lock") if not _is_free(lock)]
-    if busy:
-        raise Conflict(f"an agent is still at work in {busy[0]}", hint="wait a minute, then `turnout uninstall` again")
+    if not _comes_true(lambda: HubRecord.load(home) is None and _is_free(home.lock_file), _LEAVING_SECONDS):
+        raise Conflict("the hub does not stop; nothing was removed", hint="see `turnout hub logs`")
+    if not _comes_true(lambda: not _busy(home), grace):
+        raise _stay({f"the agent in {node}": _process_in(node) for node in _busy(home)})
     return ended
 
 
-def _wait(is_so: Callable[[], bool], seconds: float, trouble: str, hint: str) -> None:
+def _stay(agents: Mapping[str, int]) -> Conflict:
+    """`agents` are how each is called, and its process."""
+    named = ", ".join(f"{name} (process {pid})" for name, pid in agents.items())
+    hint = f"end it there (kill -9 {' '.join(map(str, agents.values()))}), then `turnout uninstall` again"
+    return Conflict(f"{named} could not be ended; nothing was removed", hint=hint)
+
+
+def _busy(home: Home) -> list[Path]:
+    """The directories of agents that are still there, also of those that no hub knows any more."""
+    return [lock.parent for lock in home.nodes.glob("*/lock") if not _is_free(lock)]
+
+
+def _process_in(node: Path) -> int:
+    """As the agent there told; 0 when it told nothing."""
+    try:
+        return int(load_json((node / "agent.json").read_text())["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _comes_true(is_so: Callable[[], bool], seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:
-            raise Conflict(f"{trouble}; nothing was removed", hint=hint)
+            return False
         time.sleep(0.05)
+    return True
 
 
 def _is_free(lock: Path) -> bool:
@@ -126,7 +159,9 @@ def _tell(done: dict[str, object], json: bool) -> None:
     if not done["removed"]:
         print(f"nothing to remove: turnout keeps nothing in {done['home']}")
     else:
-        print(f"ended {done['runs_ended']} runs, the hub and its agents; removed {done['home']}")
+        print(
+            f"ended {render.count(int(str(done['runs_ended'])), 'run')}, the hub and its agents; removed {done['home']}"
+        )
     for path in done["left"] if isinstance(done["left"], list) else ():
         print(f"left: {path}")
     print("left: the package itself; `pip uninstall turnout` removes it")

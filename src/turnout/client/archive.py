@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from urllib.parse import urlencode
 
+from turnout.client.appearing import appearing
 from turnout.errors import Conflict, HubUnreachable, InvalidInput, Unavailable, from_dict
 from turnout.wire import archive
 from turnout.wire.archive import BadArchive, Failed, Reader
@@ -31,17 +30,9 @@ class Answering(Protocol):
 
 def receive(answer: Answering, file: Path, progress: Progress) -> dict[str, Any]:
     """Writes the archive that is coming to `file`, which appears when all of it is there and checked, or not at all."""
-    part = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     about = int(answer.headers.get("turnout-about-bytes", "0"))
-    try:
-        with _writing(file), open(part, "xb", opener=_private) as target:
-            reader = _check(_Copying(answer.stream, target), lambda done: progress(done, max(about, done)))
-            target.flush()
-            os.fsync(target.fileno())
-        with _writing(file):
-            _publish(part, file)
-    finally:
-        part.unlink(missing_ok=True)
+    with _writing(file), appearing(file) as target:
+        reader = _check(_Copying(answer.stream, target), lambda done: progress(done, max(about, done)))
     told = {name: reader.head[name] for name in ("workspace", "jobs", "runs")}
     return {
         "file": str(file), "bytes": file.stat().st_size, "archive": reader.head["id"], **told, "counts": reader.counts,
@@ -63,9 +54,7 @@ def inspect(file: Path, progress: Progress) -> dict[str, Any]:
             size = os.fstat(source.fileno()).st_size
             return archive.check(source, lambda done: progress(done, size)).head
     except BadArchive as error:
-        raise InvalidInput(
-            f"{file}: {error}", hint="nothing was imported; export it again, or copy it again"
-        ) from error
+        raise InvalidInput(f"{file}: {error}", hint=f"nothing was imported; {error.hint}") from error
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read: {error.strerror}", hint="check the name") from error
 
@@ -103,7 +92,8 @@ class _Copying:
         try:
             piece = self._source.read(count)
         except (OSError, HTTPException) as error:
-            raise HubUnreachable(f"the hub went away: {error}", hint="try again; see `turnout hub logs`") from error
+            hint = "nothing was written; try again, which starts a hub; `turnout hub logs` may tell why it went"
+            raise HubUnreachable("the hub went away in the middle of the export", hint=hint) from error
         self._target.write(piece)
         return piece
 
@@ -115,27 +105,6 @@ def _check(stream: Any, watch: Callable[[int], None]) -> Reader:
         raise from_dict(error.told) from error
     except BadArchive as error:
         raise Unavailable(f"the export broke off: {error}", hint="try again; see `turnout hub logs`") from error
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-
-
-def _publish(part: Path, file: Path) -> None:
-    """FileExistsError rather than over a file that is there: a link, unlike a rename, never replaces one."""
-    try:
-        os.link(part, file)
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without links: a memory stick, some network drives
-        if os.path.lexists(file):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
-        os.rename(part, file)
-    directory = os.open(file.absolute().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
 
 
 @contextmanager

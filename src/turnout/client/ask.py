@@ -18,6 +18,7 @@ from turnout.model.spec import CommandKind, Retry, RunSpec
 
 N = TypeVar("N", int, float)
 _ARGUMENTS = "$RUN_ARGS$"
+_BELL = "bell"
 
 
 def size(text: str) -> int:
@@ -145,6 +146,8 @@ def _is_script(name: str) -> bool:
 def _as_command(line: list[str], here: Layout) -> list[str]:
     """An argv whose program exists: found now, so that a typing error is told at once and not by a failed run."""
     name = line[0]
+    if not name:
+        raise InvalidInput("an empty command", hint="write `turnout run COMMAND [ARGS…]`")
     if name.endswith(".py"):
         return [_python(here), "-u", here.from_working_dir(here.in_tree(name)), *line[1:]]
     if name.endswith(".sh"):
@@ -223,3 +226,15 @@ def _split(text: str, path: str) -> dict[int, list[str]]:
     if not lines:
         raise InvalidInput(f"{path} has no commands", hint="write one command per line")
     return lines
+
+
+def notice(text: str | None) -> str | None:
+    """What is to happen when the job is over. InvalidInput for a word that is nearly ``bell``, and no command."""
+    if text is None or text == _BELL:
+        return text
+    import difflib  # only who has something run pays for it
+
+    if difflib.get_close_matches(text.lower(), [_BELL]) and shutil.which(text) is None:
+        hint = "write --notify bell; a command is found on your PATH, or has a path: ./ring"
+        raise InvalidInput(f"--notify {text}: there is no such command; did you mean bell?", hint=hint)
+    return text

@@ -16,7 +16,7 @@ from turnout.client.keeping import Keeping
 from turnout.client.lists import Lists
 from turnout.client.output import OutputStream
 from turnout.errors import HubUnreachable, NotFound, TurnoutError, from_dict
-from turnout.home import Home
+from turnout.home import Home, current_directory
 from turnout.model.ids import parse_job_name, parse_run_name
 from turnout.model.spec import JobSpec
 from turnout.model.state import TERMINAL
@@ -54,7 +54,7 @@ class Client(Lists, Keeping):
 
         A lost answer is asked for again with the same `key`, so that there is one job, not two.
         """
-        headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+        headers = {"Idempotency-Key": key} if key is not None else {}
         body = encode(spec)
         answer = self._view("POST", "/api/jobs", body, headers=headers)
         recent.remember(self._home, _here(), answer)
@@ -72,14 +72,14 @@ class Client(Lists, Keeping):
         from turnout.client.preparing import Wish, prepare
 
         wish = Wish(command=tuple(map(str, command)), **wishes)
-        prepared = prepare(wish, self._home, Path(cwd).absolute() if cwd is not None else Path.cwd())
+        prepared = prepare(wish, self._home, Path(cwd).absolute() if cwd is not None else current_directory())
         return self.submit(prepared.deliver(self))
 
     def rerun(self, run: str, arguments: Sequence[str] | None = None, *, target: str | None = None) -> View:
         """Submits a run again, from the files it was given then; other `arguments` replace its own."""
         from turnout.client.rerun import Changes, prepare
 
-        prepared = prepare(self.spec(run), Changes(arguments=arguments, target=target), self._home, Path.cwd())
+        prepared = prepare(self.spec(run), Changes(arguments=arguments, target=target), self._home, current_directory())
         return self.submit(prepared.deliver(self))
 
     def missing(self, digests: Iterable[str]) -> list[str]:
@@ -117,7 +117,9 @@ class Client(Lists, Keeping):
         return self._view("GET", self._job(name))
 
     def events(self, name: str) -> list[View]:
-        return list(self._json("GET", self._run(name, "events")))
+        """The history of a run; of a job, what is not told of each of its runs."""
+        is_job = parse_job_name(self.stands_for(name)) is not None
+        return list(self._json("GET", self._job(name, "events") if is_job else self._run(name, "events")))
 
     def metrics(self, name: str, names: Sequence[str] = ()) -> dict[str, list[View]]:
         query = "?" + urlencode([("names", metric) for metric in names]) if names else ""
@@ -208,7 +210,8 @@ class Client(Lists, Keeping):
         omit: Sequence[str] = (), told: Callable[[int, int], None] | None = None,
     ) -> View:  # fmt: skip
         """Puts files, and all that directories hold, into a share (made if it is new), at `path` in it, and gives the
-        share as it is then. What runs were bound to before stays as it was. `told` hears of bytes done and in all."""
+        share as it is then; ``left_out`` are directories that are not in it, for they hold nothing. What runs were
+        bound to before stays as it was. `told` hears of bytes done and in all."""
         from turnout.client import shares
 
         shares.check_name(share)
@@ -216,7 +219,8 @@ class Client(Lists, Keeping):
         files, cache = [Path(each) for each in paths], self._home.stat_cache
         found = shares.gather(files, place=path, cache=cache, allow_secrets=allow_secrets, omit=omit)
         digest = shares.deliver(found, self, told)
-        return self._view("POST", _path("share", share, ""), encode({"manifest": digest}))
+        view = self._view("POST", _path("share", share, ""), encode({"manifest": digest}))
+        return {**view, "left_out": found.empty}
 
     def download_share(
         self, share: str, directory: str | Path, *, pattern: str | None = None,
@@ -249,8 +253,7 @@ class Client(Lists, Keeping):
 
     def delete_share(self, name: str) -> View:
         """The share as it was. Runs that read it still can: they were bound to its files."""
-        headers = {"Idempotency-Key": uuid.uuid4().hex}
-        return self._view("DELETE", _path("share", name, ""), headers=headers)
+        return self._view("DELETE", _path("share", name, ""))
 
     def open_blobs(self, digests: Sequence[str]) -> BinaryIO:
         """A stream of these blobs as wire.pack has them."""
@@ -300,11 +303,10 @@ class Client(Lists, Keeping):
     def _request(
         self, method: str, path: str, body: Body = None, *, headers: dict[str, str] | None = None, timeout: float = 60.0
     ) -> Answer:
-        """Every request may be repeated (submits carry a key): one that found the hub gone finds or starts it again.
-
-        Not so a body that can be read only once.
+        """Every request may be repeated (its key says that it is the same one): one that found the hub gone finds or
+        starts it again. Not so a body that can be read only once.
         """
-        headers = {"Content-Type": "application/json", **(headers or {})}
+        headers = {"Content-Type": "application/json", "Idempotency-Key": uuid.uuid4().hex, **(headers or {})}
         for last in (True,) if isinstance(body, Iterator) else (False, False, True):
             if self._connection is None:
                 self._connection = connect(self._home, start=self._start)
@@ -333,6 +335,7 @@ def _here() -> Path:
 
 def _path(kind: str, name: str, part: str) -> str:
     """The route of a run or job. What can be no name is not found without asking: a ``/`` would be another route."""
-    if not name or "/" in name or name in (".", ".."):
+    is_text = name.isascii() or name == name.encode(errors="ignore").decode()
+    if not name or not is_text or "/" in name or name in (".", ".."):
         raise NotFound(f"no {kind} {name!r}", hint=f"`turnout list {kind}s` shows what there is")
     return f"/api/{kind}s/{quote(name, safe='')}" + (f"/{part}" if part else "")

@@ -47,12 +47,14 @@ def connect(home: Home, *, start: bool = True, listen: str | None = None) -> Con
     raise HubUnreachable("the hub was started but does not answer", hint="see `turnout hub logs`")
 
 
-def start_hub(home: Home, *, listen: str | None = None) -> None:
-    """Starts the hub as a program of its own and returns when it answers, or when another one turns out to run."""
+def start_hub(home: Home, *, listen: str | None = None, bare: bool = False) -> None:
+    """Starts the hub as a program of its own and returns when it answers, or when another one turns out to run. One
+    that is `bare` reads no settings: it can end what goes on, whatever is written there."""
     home.make()
     _check_host(home)
     read, write = os.pipe()
     argv = [sys.executable, "-m", "turnout.hub", "--ready-fd", str(write), *(("--listen", listen) if listen else ())]
+    argv += ["--bare"] if bare else []
     try:
         child = _start(argv, home, write)
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,13 +20,19 @@ class Binder(Protocol):
     def bind_share(self, name: str, path: str = "") -> dict[str, Any]: ...
 
 
-def specify(kind: str, given: Data | Model, *, named: str | None, cwd: Path, is_here: bool) -> Input | None:
-    """What `given` asks for; None when that is nothing. `named` is ``SHARE[/PATH]`` of the command line: it is mounted
-    unless something else is said. `is_here`: the runs will be on this machine, so that a directory can be looked at."""
-    share, path, action = given.share, given.path or "", Action(given.action)
-    if named is not None:
-        share, path = split_share(named)
-        action = Action.MOUNT if action is Action.NONE else action
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the command line says: `share` is ``SHARE[/PATH]``, `action` how to get it. None = nothing."""
+
+    share: str | None
+    action: str | None
+
+
+def specify(kind: str, given: Data | Model, asked: Asked, *, cwd: Path, is_here: bool) -> Input | None:
+    """What the settings (`given`, with the command line's values in them) and `asked` mean; None when that is nothing.
+    `is_here`: the runs will be on this machine, so that a directory can be looked at."""
+    share, path = (given.share, given.path or "") if asked.share is None else split_share(asked.share)
+    action = _action(given, asked)
     if action is Action.NONE:
         return Input(action=action, local=_local(kind, given.local, cwd, is_here)) if given.local else None
     if share is None:
@@ -36,6 +42,15 @@ def specify(kind: str, given: Data | Model, *, named: str | None, cwd: Path, is_
         hint = f"write --{kind}-action download: a copy for each run"
         raise InvalidInput(f"{kind}: what is mounted is shared by runs and cannot be writable", hint=hint)
     return Input(action=action, share=check_name(share), path=path.strip("/"), writable=given.writable)
+
+
+def _action(given: Data | Model, asked: Asked) -> Action:
+    """What is said, but that a share named on the command line is wanted unless the command line says otherwise."""
+    if asked.share is not None and asked.action is None and given.action in (None, Action.NONE):
+        return Action.MOUNT
+    if given.action is not None:
+        return Action(given.action)
+    return Action.MOUNT if given.share is not None and given.local is None else Action.NONE
 
 
 def bind(spec: JobSpec, binder: Binder) -> JobSpec:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,7 +60,7 @@ class Keeping(ABC):
         from turnout.client import archive
 
         archive.inspect(Path(file), told or _nobody)
-        headers = {"Content-Type": "application/x-tar", **_key()}
+        headers = {"Content-Type": "application/x-tar"}
         path = archive.import_path(workspace, prefix, again=again)
         body = archive.Body(Path(file), told or _nobody)
         return _view(self._request("PUT", path, body, headers=headers, timeout=_LONG))
@@ -76,7 +75,7 @@ class Keeping(ABC):
         """
         what = {"runs": list(runs), "jobs": list(jobs), "experiment": experiment, "workspace": workspace}
         body = encode({**what, "dry_run": dry_run})
-        return _view(self._request("POST", "/api/delete", body, headers=_key(), timeout=3600.0))
+        return _view(self._request("POST", "/api/delete", body, timeout=3600.0))
 
     def gc(self, *, dry_run: bool = False) -> View:
         """Removes files that nothing refers to any more, and gives room back to the disk."""
@@ -92,16 +91,12 @@ class Keeping(ABC):
         answer = self._request("POST", "/api/restart", encode({"name": name})).json()
         return list(answer) if isinstance(answer, list) else []
 
-    def dismiss_agents(self) -> int:
-        """Has agents leave that hold nothing, now instead of after a while without work; how many there are."""
-        return int(_view(self._request("POST", "/api/hub/dismiss"))["agents"])
+    def dismiss_agents(self, *, now: bool = False) -> int:
+        """Has agents leave that hold nothing, instead of after a while without work; how many there are. With `now`, a
+        prolog or epilog that they are at is broken off."""
+        return int(_view(self._request("POST", f"/api/hub/dismiss?now={str(now).lower()}"))["agents"])
 
 
 def _view(answer: Answer) -> View:
     told = answer.json()
     return dict(told) if isinstance(told, dict) else {}
-
-
-def _key() -> dict[str, str]:
-    """Makes a request that is repeated, because its answer got lost, the same one."""
-    return {"Idempotency-Key": uuid.uuid4().hex}

@@ -6,12 +6,13 @@ Names may be ranges, wildcards, jobs, labels, experiments or ``$lastrun``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from turnout.client.encoding import encode
 
 View = dict[str, Any]
+_PAGE = 10_000
 
 
 class Lists(ABC):
@@ -78,3 +79,17 @@ class Lists(ABC):
 
     def _named(self, names: Sequence[str]) -> list[str]:
         return [self.stands_for(name) for name in names]
+
+
+def each_page(find: Callable[..., list[View]], filters: Sequence[str], **how: Any) -> Iterator[View]:
+    """All that `find` (`Client.runs` or `jobs`) finds, however many. What is submitted meanwhile moves the rest, so a
+    row may come twice: it is given once."""
+    seen: set[str] = set()
+    offset = 0
+    while True:
+        page = find(filters, limit=_PAGE, offset=offset, **how)
+        yield from (view for view in page if view["name"] not in seen)
+        seen.update(view["name"] for view in page)
+        offset += len(page)
+        if len(page) < _PAGE:
+            return

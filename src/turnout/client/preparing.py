@@ -112,17 +112,17 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
     """
     project = configuration.find_project_file(cwd)
     gathered = configuration.gather(home.config_file, project, _options(wish))
-    settings = gathered.config()
+    settings = _checked_settings(gathered)
     _check_target(settings.general.target, settings)
     if wish.nodes is None:
         wish = replace(wish, nodes=settings.targets[settings.general.target].nodes)
-    target = _checked_target(gathered, settings)
+    target = served(settings.general.target, settings)
     layout, setup = _surroundings(wish, settings, cwd)
     spec = _specify(wish, settings, layout, setup)
-    is_here = settings.resolved(spec.target).service == "local"
-    secrets = references.to_send(spec.env, home, is_here=is_here)
-    spec = replace(spec, inherited_env={**spec.inherited_env, **secrets})
-    check(spec)
+    spec = with_secrets(spec, home, is_here=target.service == "local")
+    if wish.code_dirs and not wish.snapshot:
+        raise InvalidInput("--no-snapshot and --code-dir exclude each other", hint="leave one of them out")
+    check(replace(spec, data=None, model=None))  # those are bound to their files when they are delivered
     if not wish.snapshot:
         return Prepared(spec, None, target)
     if remember:
@@ -202,23 +202,24 @@ def _specify(wish: Wish, settings: configuration.Config, layout: Layout, setup: 
         if value.encode(errors="ignore").decode() != value:
             raise InvalidInput(f"the value of tag {key!r} is not text", hint="give it in UTF-8")
     check_amount(wish.tags, "the tags")
-    who = {"XT_USERNAME": general.username or _login_name()}
-    env = {**who, **general.env_vars, **wish.env}
+    env = {**general.env_vars, **wish.env}
     for key in env:
         check_env_key(key)
     what = ask.understand(list(wish.command), wish.multi, layout, settings.commands)
     parent_script, parent_script_path = ask.parent_script(wish.parent_script, layout)
     is_here = settings.provider_of(settings.targets[target]) == "local"
-    data = inputs.specify("data", settings.data, named=wish.data, cwd=layout.cwd, is_here=is_here)
-    model = inputs.specify("model", settings.model, named=wish.model, cwd=layout.cwd, is_here=is_here)
+    asked = inputs.Asked(share=wish.data, action=wish.data_action)
+    data = inputs.specify("data", settings.data, asked, cwd=layout.cwd, is_here=is_here)
+    asked = inputs.Asked(share=wish.model, action=wish.model_action)
+    model = inputs.specify("model", settings.model, asked, cwd=layout.cwd, is_here=is_here)
     after = (*settings.after_files.after_dirs, *(f"!{pattern}" for pattern in settings.after_files.after_omit))
     repeat, total = _children(wish, len(what.runs))
     return JobSpec(
         kind=what.kind, display=what.display, runs=what.runs, script=what.script,
         script_path=what.script_path, repeat=repeat, total=total, target=target, experiment=experiment,
         workspace=workspace, label=wish.name, tags=dict(wish.tags), env=env,
-        notify=general.notify,
-        inherited_env=inherited_env(general.env_inherit), resources=wish.resources, grace=general.grace,
+        notify=ask.notice(general.notify),
+        inherited_env=surroundings(general), resources=wish.resources, grace=general.grace,
         retry=ask.retry(general.retry) if wish.retry is None else wish.retry, priority=wish.priority,
         concurrent=wish.concurrent, umask=_umask(), held=wish.held, keep_node=wish.keep_node, nodes=wish.nodes,
         schedule=wish.schedule,
@@ -232,11 +233,12 @@ def _children(wish: Wish, commands: int) -> tuple[int, int | None]:
     if wish.runs is not None and wish.repeat is not None:
         hint = "--repeat N are the children of each node's run, --runs N those of all nodes together"
         raise InvalidInput("--repeat and --runs exclude each other", hint=hint)
+    if commands > 1 and (wish.runs is not None or wish.repeat is not None):
+        option = "--runs" if wish.runs is not None else "--repeat"
+        lines = "--multi" if wish.multi is not None else "`commands:` of turnout.yaml"
+        hint = f"each line is a run: leave {option} out, or write the command to repeat"
+        raise InvalidInput(f"{option} and {lines} exclude each other", hint=hint)
     if commands > 1 and wish.nodes is not None:
-        if wish.runs is not None or wish.repeat is not None:
-            raise InvalidInput(
-                "with --multi, each line is a run: --runs and --repeat say nothing", hint="leave them out"
-            )
         return 1, commands
     if wish.nodes is not None and wish.runs is not None:
         return 1, wish.runs
@@ -257,14 +259,24 @@ def _umask() -> int:
     return mask
 
 
-def inherited_env(wanted: tuple[str, ...]) -> dict[str, str]:
-    """This environment, for a run on this machine: ``all`` of it, a ``minimal`` part, or that and some names more."""
-    return {
+def with_secrets(spec: JobSpec, home: Home, *, is_here: bool) -> JobSpec:
+    """The same with the secrets that its environment names and its runs cannot find by themselves (those that are on
+    this machine can read a file of this user). NotFound for one that is nowhere."""
+    secrets = references.to_send(spec.env, home, is_here=is_here)
+    return replace(spec, inherited_env={**spec.inherited_env, **secrets})
+
+
+def surroundings(general: configuration.General) -> dict[str, str]:
+    """What runs get of here and now: who submits them, and of this environment ``all`` of it, a ``minimal`` part, or
+    that and some names more."""
+    wanted = general.env_inherit
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if name.isascii() and name.isidentifier() and not name.startswith(_NOT_INHERITED)
         and ("all" in wanted or name in _MINIMAL or name in wanted)
     }  # fmt: skip
+    return {**inherited, "XT_USERNAME": general.username or _login_name()}
 
 
 def _check_target(name: str, settings: configuration.Config) -> None:
@@ -275,10 +287,25 @@ def _check_target(name: str, settings: configuration.Config) -> None:
         raise NotFound(f"no target {name!r}", hint=f"known targets: {', '.join(sorted(known))}")
 
 
-def _checked_target(gathered: configuration.Gathered, settings: configuration.Config) -> configuration.TargetSettings:
-    """The target as the settings have it. What is wrong with it is told now, not by its provider."""
-    if settings.targets != configuration.Config().targets:
-        from turnout.config.checking import checked
+def _checked_settings(gathered: configuration.Gathered) -> configuration.Config:
+    """What is wrong with them, also with targets, is told now: all of it, and not by a provider."""
+    if not gathered.problems and _has_only_usual_targets(settings := gathered.config()):
+        return settings
+    from turnout.config.checking import checked
 
-        checked(gathered)
-    return settings.resolved(settings.general.target)
+    return checked(gathered)
+
+
+def served(name: str, settings: configuration.Config) -> configuration.TargetSettings:
+    """The target as who serves it needs it. NotFound when nobody does."""
+    target = settings.resolved(name)
+    if not _has_only_usual_targets(settings):
+        from turnout.config.checking import check_provider
+
+        check_provider(target.service, settings)
+    return target
+
+
+def _has_only_usual_targets(settings: configuration.Config) -> bool:
+    """Then there is nothing to look at, and looking up what is installed would take longer than all the rest."""
+    return settings.targets == configuration.Config().targets

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from turnout import config as configuration
-from turnout.client.preparing import Prepared, inherited_env
+from turnout.client.preparing import Prepared, served, surroundings, with_secrets
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home
 from turnout.model.ids import check_label
 from turnout.model.plain import build
 from turnout.model.spec import JobSpec
+from turnout.spec.check import check
 
 TAG = "rerun-of"
 _COMMENT = "#"
@@ -38,15 +40,16 @@ def prepare(told: Mapping[str, Any], changes: Changes, home: Home, cwd: Path) ->
     InvalidInput when a variable that was set for the run has no value here now.
     """
     settings = configuration.load(home.config_file, configuration.find_project_file(cwd))
-    spec = _respecify(told, changes)
-    spec = replace(spec, inherited_env=inherited_env(settings.general.env_inherit))
-    target = settings.resolved(spec.target) if spec.target in settings.targets else None
+    spec = _respecify(told, changes, settings.general)
+    target = served(spec.target, settings) if spec.target in settings.targets else None
+    spec = with_secrets(spec, home, is_here=target is not None and target.service == "local")
+    check(spec)
     return Prepared(spec, None, target)
 
 
-def _respecify(told: Mapping[str, Any], changes: Changes) -> JobSpec:
+def _respecify(told: Mapping[str, Any], changes: Changes, general: configuration.General) -> JobSpec:
     spec = build(JobSpec, dict(told["spec"]))
-    given = dict(changes.env or {})
+    given = {**general.env_vars, **(changes.env or {})}
     lacking = [name for name in told["env_names"] if name not in given and name not in os.environ]
     if lacking:
         raise InvalidInput(
@@ -56,7 +59,7 @@ def _respecify(told: Mapping[str, Any], changes: Changes) -> JobSpec:
     env = {name: os.environ[name] for name in told["env_names"] if name not in given} | given
     if changes.target is not None:
         spec = replace(spec, target=check_label(changes.target, "target"), place=None)
-    spec = replace(spec, env=env, tags={**spec.tags, TAG: str(told["run"])})
+    spec = replace(spec, env=env, inherited_env=surroundings(general), tags={**spec.tags, TAG: str(told["run"])})
     return spec if changes.arguments is None else with_arguments(spec, changes.arguments)
 
 
@@ -86,9 +89,18 @@ def with_command(spec: JobSpec, command: Sequence[str]) -> JobSpec:
     return with_arguments(spec, command[1:])
 
 
+def _editor() -> list[str]:
+    named = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+    if not named and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        hint = "set EDITOR, or give new arguments: turnout rerun RUN ARGUMENTS…; nothing was submitted"
+        raise InvalidInput("nobody is here to edit the command", hint=hint)
+    return named or ["vi"]
+
+
 def edited(spec: JobSpec) -> JobSpec:
-    """Opens the command in the user's editor; the job with what was made of it there."""
-    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    """Opens the command in the user's editor; the job with what was made of it there. InvalidInput, NotFound when there
+    is no editor, it fails, or it leaves no command."""
+    editor = _editor()
     note = f"{_COMMENT} The command to run again, written as for a shell. Lines with {_COMMENT} are left out.\n"
     with tempfile.NamedTemporaryFile("w+", suffix=".sh", prefix="turnout-rerun-", encoding="utf-8") as file:
         file.write(note + shlex.join(command_of(spec)) + "\n")

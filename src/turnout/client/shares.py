@@ -13,7 +13,7 @@ from turnout.errors import InvalidInput, NotFound, SnapshotRefused
 from turnout.model.ids import check_label
 from turnout.snapshot import Joined, Limits, Part, Policy, Sink, capture, capture_file, join
 from turnout.wire import manifest
-from turnout.wire.manifest import Entry
+from turnout.wire.manifest import BadManifest, Entry
 
 _LIMITS = Limits(file_bytes=16 << 30, total_bytes=1 << 40, files=manifest.MAX_ENTRIES)
 
@@ -23,8 +23,9 @@ def gather(
 ) -> Joined:
     """Files go by their own name, directories with all they hold; all of it to `place` in the share.
 
-    Nothing is left out but what `omit` names: data has no .gitignore. InvalidInput, SnapshotRefused.
+    No file is left out but what `omit` names: data has no .gitignore. InvalidInput, SnapshotRefused.
     """
+    place = _check_place(place)
     parts = []
     policy = Policy(_LIMITS, tuple(allow_secrets))
     try:
@@ -42,14 +43,26 @@ def gather(
                 taken = capture_file(path, policy=policy)
             else:
                 raise NotFound(f"no file or directory {str(path)!r}", hint="check the path")
-            parts.append(Part(taken, place.strip("/")))
+            parts.append(Part(taken, place))
     except SnapshotRefused as error:
         hint = "if something is no secret: --allow-secret PATH; to leave it out: --omit PATTERN"
         raise SnapshotRefused(error.message.replace("the snapshot", "a share"), hint=hint) from error
-    joined = join(parts)
+    try:
+        joined = join(parts)
+    except InvalidInput as error:
+        hint = "upload them one after the other, each to its own --path"
+        raise InvalidInput(error.message.replace("one tree", "put into one place"), hint=hint) from error
     if not joined.entries:
         raise InvalidInput("nothing to upload: no files there", hint="give a directory that holds files, or a file")
     return joined
+
+
+def _check_place(place: str) -> str:
+    try:
+        return manifest.check_path(place.rstrip("/")) if place else ""
+    except BadManifest as error:
+        hint = "write a path inside the share, such as train/images"
+        raise InvalidInput(f"{place!r} is no path in a share", hint=hint) from error
 
 
 def deliver(joined: Joined, sink: Sink, told: Told | None = None) -> str:

@@ -8,11 +8,14 @@ from functools import cache
 from typing import Any
 
 from turnout import registry
+from turnout.config.kinds import keys_of
 from turnout.config.layers import Gathered
 from turnout.config.problem import Problem, as_error, nearest
+from turnout.config.reports import report_problems
 from turnout.config.sections import ROOT, BoxSettings, Config, TargetSettings
 from turnout.config.setting import Setting, Tree, walk
 from turnout.config.shapes import shapes_of
+from turnout.config.strays import strays
 from turnout.errors import NotFound
 
 #: The dataclass of a provider's own keys; None where it does not say, or is not known here.
@@ -31,17 +34,34 @@ def published(name: str) -> type[Any] | None:
 def check(gathered: Gathered, schema_of: SchemaOf = published) -> list[Problem]:
     """Everything that is wrong, in the order of files and lines."""
     config = ROOT.build(gathered.tree)
-    found = [*gathered.problems, *_references(gathered.tree, config), *_entries(gathered.tree, config, schema_of)]
+    tree = gathered.tree
+    found = [*gathered.problems, *_references(tree, config), *_entries(tree, config, schema_of)]
+    found += [*report_problems(tree), *strays()]
     order = {str(path): number for number, path in enumerate(gathered.files)}
     return sorted(dict.fromkeys(found), key=lambda problem: _place(problem, order))
 
 
 def checked(gathered: Gathered) -> Config:
-    """The settings that hold, where entries that their provider would not understand are refused too."""
+    """The settings that hold, where entries that their provider would not understand are refused too. Where something
+    is wrong in the files, everything is told, as `check` does."""
+    if gathered.problems:
+        raise as_error(check(gathered))
     config = gathered.config()
     if wrong := list(_entries(gathered.tree, config, published)):
         raise as_error(wrong)
     return config
+
+
+def check_provider(name: str, config: Config) -> None:
+    """NotFound when no compute provider of that name is installed here."""
+    try:
+        registry.provider_class(name)
+    except NotFound as error:
+        if name in config.providers.compute:
+            what = f"the compute provider {name!r} ({config.providers.compute[name]}) is not installed"
+            hint = f"install a package that has it as an entry point {name!r} in the group {registry.GROUP!r}"
+            raise NotFound(what, hint=f"{hint}: this version takes no class by its path") from error
+        raise NotFound(error.message, hint=f"{error.hint}; give another --target, or install its package") from error
 
 
 def _place(problem: Problem, order: Mapping[str, int]) -> tuple[int, int]:
@@ -105,7 +125,7 @@ def _entries(tree: Tree, config: Config, schema_of: SchemaOf) -> Iterator[Proble
         ("compute-targets", config.compute_targets, TargetSettings),
         ("boxes", {name: box.as_target() for name, box in config.boxes.items()}, BoxSettings),
     ):
-        known = {each.name.replace("_", "-") for each in fields(cls)}
+        known = set(keys_of(cls))
         for name, target in named.items():
             entry, path = _entry(tree, section, name), f"{section}.{name}"
             schema = schema_of(config.provider_of(target))

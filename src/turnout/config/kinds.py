@@ -136,12 +136,14 @@ class Named(Kind[Mapping[str, T]]):
 
 
 class Record(Kind[T]):
-    """The keys of a dataclass. With `is_open`, further keys belong to a provider and are kept as they are written."""
+    """The keys of a dataclass. With `is_open`, further keys belong to a provider and are kept as they are written.
+    `beside` are words that may stand there too, and that somebody else reads."""
 
-    def __init__(self, cls: type[T], *, is_open: bool = False) -> None:
+    def __init__(self, cls: type[T], *, is_open: bool = False, beside: tuple[str, ...] = ()) -> None:
         self.cls = cls
         self.keys = keys_of(cls)
         self.is_open = is_open
+        self.beside = beside
         self.words = "names and values"
         self._spellings = {also: each.name for each in self.keys.values() for also in each.also}
 
@@ -159,7 +161,7 @@ class Record(Kind[T]):
                 kind = ANYTHING
             else:
                 what = f"unknown key {written!r} in {path}" if path else f"unknown section {written!r}"
-                report.complain(line, what, nearest(written, self.keys))
+                report.complain(line, what, nearest(written, {*self.keys, *self.beside}))
                 continue
             if name in tree:
                 report.complain(line, f"{written!r} is another word for {name!r}, which is there too", "keep one")

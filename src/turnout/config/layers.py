@@ -16,12 +16,11 @@ from turnout.config import document
 from turnout.config.document import Items, Scalar
 from turnout.config.kinds import ListOf, Named, Record
 from turnout.config.problem import Problem, as_error
-from turnout.config.sections import ROOT, USER_ONLY, Config
+from turnout.config.sections import INCLUDE, ROOT, USER_ONLY, Config
 from turnout.config.setting import DEFAULT, Origin, Setting, Source, Tree, merge
 from turnout.config.values import TEXT
 
 PROJECT_FILE = "turnout.yaml"
-INCLUDE = "include"
 
 
 @dataclass(slots=True)
@@ -132,6 +131,10 @@ class _Files:
                 yield Path(found.file).parent / Path(each.text).expanduser(), each.line
 
 
+#: Of ``xt-services``, what is not for each project to say.
+_OF_THE_HUB = frozenset({"storage", "database", "vault"})
+
+
 def _refuse_user_only(tree: Tree, problems: list[Problem]) -> None:
     for name in USER_ONLY:
         section = tree.get(name)
@@ -143,6 +146,13 @@ def _refuse_user_only(tree: Tree, problems: list[Problem]) -> None:
                     Problem(str(setting.origin), what, "write it into your own file, see `turnout config path`")
                 )
                 break
+    services = tree.get("xt-services")
+    for name, setting in services.items() if isinstance(services, dict) else ():
+        if name in _OF_THE_HUB and isinstance(setting, Setting):
+            what = f"`xt-services.{name}` is not for a project: there is one hub for all of them"
+            problems.append(
+                Problem(str(setting.origin), what, "write it into your own file, see `turnout config path`")
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +169,11 @@ class _Variable:
         return Origin(Source.VARIABLE, self.name)
 
 
+def variable_of(*path: str) -> str:
+    """The variable of a setting: ``TURNOUT_SECTION_KEY``."""
+    return "_".join(("TURNOUT", *path)).replace("-", "_").upper()
+
+
 def variables() -> Iterator[tuple[str, str, str]]:
     """Every variable that sets something: its name, section and key. Later ones win."""
     for section, each in ROOT.keys.items():
@@ -167,7 +182,7 @@ def variables() -> Iterator[tuple[str, str, str]]:
         for name, inner in each.kind.keys.items():
             if isinstance(inner.kind, Named):
                 continue
-            yield f"TURNOUT_{section}_{name}".replace("-", "_").upper(), section, name
+            yield variable_of(section, name), section, name
             if inner.variable is not None:
                 yield inner.variable, section, name
 

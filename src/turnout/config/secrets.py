@@ -1,4 +1,4 @@
-"""What ``secret:NAME`` stands for: from the environment, from a file that only you can read, or from the keyring."""
+"""What ``secret:NAME`` stands for: from the environment, a file that only you can read, the keyring, or a vault."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnout.config.reference import NAME, PREFIX, Reference
+from turnout.config.services import ask_vault
 from turnout.errors import InvalidInput, NotFound, Unavailable
 from turnout.home import Home, write_private
+
+if TYPE_CHECKING:
+    from turnout.config.sections import Config
 
 VARIABLE = "TURNOUT_SECRET_"
 _SERVICE = "turnout"
@@ -40,6 +44,8 @@ def resolve(name: str, home: Home | None = None) -> str:
     value = kept.get(name)
     if value is None:
         value = _from_keyring(name)
+    if value is None:
+        value = ask_vault(name, _settings(home))
     if value is None:
         looked = f"the environment ({VARIABLE}{name}), {secrets_file(home)}, " + (
             "and the keyring" if has_keyring() else "and no keyring (the package `keyring` is not installed)"
@@ -155,6 +161,12 @@ def _keyring(call: str, *args: str) -> Any:
         return getattr(library, call)(_SERVICE, *args)
     except errors.KeyringError as error:
         raise Unavailable(f"the keyring does not answer: {error}", hint="unlock it, and try again") from error
+
+
+def _settings(home: Home) -> Config:
+    from turnout.config.layers import load
+
+    return load(home.config_file)
 
 
 def _from_keyring(name: str) -> str | None:

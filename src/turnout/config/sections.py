@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from turnout.config.kinds import ListOf, Named, Optional, Record, key, section
-from turnout.config.values import CODE_PATH, COUNT, FLAG, SECONDS, SIZE, TEXT, TRIES, WHOLE, choice
+from turnout.config.values import (
+    CODE_PATH,
+    COMMAND_LINE,
+    COUNT,
+    FLAG,
+    PATTERN,
+    SECONDS,
+    SIZE,
+    TEXT,
+    TRIES,
+    WHOLE,
+    choice,
+)
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -54,11 +66,13 @@ class Code:
 class AfterFiles:
     """What is kept when a run is over."""
 
-    after_dirs: tuple[str, ...] = key(ListOf(TEXT), ("output/**",), "Patterns of files to keep.")
-    after_omit: tuple[str, ...] = key(ListOf(TEXT), (), "Patterns of files among them to leave out.")
+    after_dirs: tuple[str, ...] = key(ListOf(PATTERN), ("output/**",), "Patterns of files to keep.")
+    after_omit: tuple[str, ...] = key(ListOf(PATTERN), (), "Patterns of files among them to leave out.")
 
 
 _ACTION = choice("none", "download", "mount")
+_HOW = "How a run gets it; empty = `mount`, or `none` where a `local` directory is named."
+_WHERE = "A directory here, used with the action `none`."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +81,9 @@ class Data:
 
     share: str | None = key(Optional(TEXT), None, "The share that has it.", also=("data-share",))
     path: str | None = key(Optional(TEXT), None, "Where in the share; empty = all of it.", also=("data-share-path",))
-    action: str = key(_ACTION, "none", "How a run gets it.", also=("data-action",))
+    action: str | None = key(Optional(_ACTION), None, _HOW, also=("data-action",))
     writable: bool = key(FLAG, False, "Whether a downloaded copy may be changed by the run.", also=("data-writable",))
-    local: str | None = key(Optional(TEXT), None, "A directory here, used with action `none`.", also=("data-local",))
+    local: str | None = key(Optional(TEXT), None, _WHERE, also=("data-local",))
     omit: tuple[str, ...] = key(ListOf(TEXT), (), "Patterns left out of an upload.", also=("data-omit",))
 
 
@@ -79,9 +93,9 @@ class Model:
 
     share: str | None = key(Optional(TEXT), None, "The share that has it.", also=("model-share",))
     path: str | None = key(Optional(TEXT), None, "Where in the share; empty = all of it.", also=("model-share-path",))
-    action: str = key(_ACTION, "none", "How a run gets it.", also=("model-action",))
+    action: str | None = key(Optional(_ACTION), None, _HOW, also=("model-action",))
     writable: bool = key(FLAG, False, "Whether a downloaded copy may be changed by the run.", also=("model-writable",))
-    local: str | None = key(Optional(TEXT), None, "A directory here, used with action `none`.", also=("model-local",))
+    local: str | None = key(Optional(TEXT), None, _WHERE, also=("model-local",))
     omit: tuple[str, ...] = key(ListOf(TEXT), (), "Patterns left out of an upload.", also=("model-omit",))
 
 
@@ -122,12 +136,12 @@ class ServiceSettings:
 class TurnoutServices:
     """Which of the external services turnout itself uses."""
 
-    storage: str | None = key(Optional(TEXT), None, "Where kept files live. This version keeps them on the hub's disk.")
+    storage: str | None = key(Optional(TEXT), None, "Where kept files live: a service with a `path`; empty = here.")
     database: str | None = key(
         Optional(TEXT), None, "Where records live: a service with a PostgreSQL `url`; empty = SQLite.", also=("mongo",)
     )
     vault: str | None = key(
-        Optional(TEXT), None, "Where secrets are looked up as well. This version looks nowhere else."
+        Optional(TEXT), None, "Where secrets are looked up as well: a service with a `command` that prints `{name}`."
     )
     target: str | None = key(Optional(TEXT), None, "The default target, where `general.target` is not set.")
 
@@ -219,7 +233,7 @@ class Config:
     data: Data = section(Data)
     model: Model = section(Model)
     commands: tuple[str, ...] = key(
-        ListOf(TEXT), (), "Command lines, a run each, of a `turnout run` without a command."
+        ListOf(COMMAND_LINE), (), "Command lines, a run each, of a `turnout run` without a command."
     )
     external_services: Mapping[str, ServiceSettings] = key(
         Named(Record(ServiceSettings, is_open=True), needed="write the name of its provider, `type: NAME`"),
@@ -266,6 +280,8 @@ class Config:
         return replace(target, service=self.provider_of(target), settings=self.settings_of(target))
 
 
-ROOT = Record(Config)
+#: At the top of a file, beside the sections: other files.
+INCLUDE = "include"
+ROOT = Record(Config, beside=(INCLUDE,))
 #: There is one hub for all projects, so a project cannot say how it behaves.
 USER_ONLY = ("hub", "blobs")

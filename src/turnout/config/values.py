@@ -6,6 +6,7 @@ Reading never raises: what is wrong is reported, with its place and what to writ
 from __future__ import annotations
 
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from typing import Generic, Protocol, TypeVar, cast
 from turnout.config.document import Node, Scalar, describe, is_empty
 from turnout.config.reference import as_text
 from turnout.config.setting import Origin, Setting, Tree, plain
+from turnout.errors import InvalidInput
+from turnout.model.ids import check_pattern
 from turnout.model.measures import parse_seconds, parse_size
 
 T = TypeVar("T")
@@ -139,6 +142,19 @@ def _code_path(text: str) -> str:
     return text
 
 
+def _command_line(text: str) -> str:
+    for line in text.split("\n"):
+        shlex.split(line, comments=True)  # raises for a quote that is not closed
+    return _text(text)
+
+
+def _pattern(text: str) -> str:
+    try:
+        return check_pattern(_text(text))
+    except InvalidInput as error:
+        raise ValueError(error.message) from error
+
+
 def choice(*words: str) -> Single[str]:
     def parse(text: str) -> str:
         if text not in words:
@@ -157,4 +173,8 @@ SECONDS = Single(
 SIZE = Single("a size in bytes above zero, or 500M, 4G", _positive(parse_size), {"type": ["integer", "string"]}, "4G")
 TRIES = Single("a whole number, or never", _tries, {"type": ["integer", "string"]}, "2", is_text=True)
 FLAG = Single("true or false", _flag, {"type": "boolean"}, "true")
+COMMAND_LINE = Single(
+    "a command line, its quotes closed", _command_line, {"type": "string"}, "[train.py --lr 0.1]", is_text=True
+)
+PATTERN = Single("a pattern of files below a run's directory", _pattern, {"type": "string"}, "output/**", is_text=True)
 CODE_PATH = Single("a class as package.module.Class", _code_path, {"type": "string"}, "mine.cloud.Cloud", is_text=True)

@@ -102,6 +102,7 @@ class Fleet:
     on_token_change: Callable[[int], None]
     cache_size: int = 100 << 30
     _known: dict[int, Agent] = field(default_factory=dict)
+    _is_ending: bool = False
     _leftovers: Leftovers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -135,6 +136,7 @@ class Fleet:
         self._observe(now)
         self._start_needed(now)
         self._send_home()
+        self._end_asked()
         self._leftovers.tend(now)
 
     def agents(self) -> list[Agent]:
@@ -146,6 +148,19 @@ class Fleet:
 
     def is_idle(self) -> bool:
         return not self._known
+
+    def end_all(self) -> None:
+        """Has the providers end every agent, whatever it does, in the next round. From any thread; idempotent."""
+        self._is_ending = True
+
+    def _end_asked(self) -> None:
+        if not self._is_ending:
+            return
+        self._is_ending = False
+        for target in self.targets.values():
+            mine = [a.handle for a in self._known.values() if a.target == target.name and a.handle is not None]
+            if mine:
+                target.ask(lambda provider: provider.cancel(mine), "its agents cannot be ended")  # noqa: B023
 
     def _lose_dropped(self) -> None:
         """What an agent has no more, though nobody heard how it ended, is lost there."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
-from turnout.errors import InvalidInput
 from turnout.model.ids import job_name, run_name
 from turnout.model.spec import JobSpec
 from turnout.store.jobs import insert_job
-from turnout.store.requests import find_answer, keep_answer
+from turnout.store.requests import once
 from turnout.store.writer import Tx
 
 
@@ -28,13 +26,9 @@ def submit(tx: Tx, submission: Submission) -> dict[str, object]:
 
     Raises InvalidInput when the key was used for something else.
     """
-    body_hash = hashlib.sha256(submission.body).hexdigest()
-    earlier = find_answer(tx, submission.principal, submission.key)
-    if earlier is not None:
-        if earlier.body_hash != body_hash:
-            raise InvalidInput("this idempotency key was used for another submission", hint="make a new key for each")
-        return earlier.answer
-    job, runs = insert_job(tx, submission.spec)
-    answer: dict[str, object] = {"job": job_name(job), "runs": [run_name(number) for number in runs]}
-    keep_answer(tx, submission.principal, submission.key, body_hash, answer)
-    return answer
+
+    def work() -> dict[str, object]:
+        job, runs = insert_job(tx, submission.spec)
+        return {"job": job_name(job), "runs": [run_name(number) for number in runs]}
+
+    return once(tx, submission.key, submission.body, work, principal=submission.principal)

@@ -22,7 +22,7 @@ from turnout.hub.blobs import Blobs, receive_blob, receive_pack, send_pack
 from turnout.hub.checking import Checkup, check_blobs
 from turnout.hub.listing import cancelled
 from turnout.hub.notifier import Notifier
-from turnout.hub.reading import reading
+from turnout.hub.reading import Key, reading
 from turnout.hub.snapshots import Snapshots
 from turnout.model.event import EventName
 from turnout.model.ids import target_of
@@ -32,7 +32,9 @@ from turnout.spec.check import check
 from turnout.store import naming, overviews, reads, search
 from turnout.store.jobs import load_jobs
 from turnout.store.queue import live_runs, names_of
+from turnout.store.requests import once
 from turnout.store.store import Connection, Store
+from turnout.store.writer import Tx
 from turnout.wire.manifest import is_digest
 from turnout.wire.protocol import PROTOCOL
 
@@ -152,7 +154,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         return await reading(store, lambda connection: cancelled(connection, done))
 
     @router.post("/release")
-    async def release(names: list[str]) -> list[str]:
+    async def release(names: list[str], idempotency_key: Key = None) -> list[str]:
         """Lets held runs, or those of a job, into the queue, and kept nodes go; the names of what was held or kept."""
 
         def look(connection: Connection) -> tuple[list[int], set[str]]:
@@ -163,8 +165,15 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         wanted, nodes = await reading(store, look)
         let_go = {name: await run_in_threadpool(dispatch.let_go, name) for name in sorted(nodes)}
         notifier.publish(frozenset(f"agent:{agent}" for agents in let_go.values() for agent in agents))
-        done = await asyncio.wrap_future(store.submit(lambda tx: names_of(tx, steer.release(tx, wanted))))
-        return [*(name for name, agents in let_go.items() if agents), *done.values()]
+        gone = [name for name, agents in let_go.items() if agents]
+
+        def work(tx: Tx) -> dict[str, Any]:
+            def let_in() -> dict[str, Any]:
+                return {"names": [*gone, *names_of(tx, steer.release(tx, wanted)).values()]}
+
+            return once(tx, idempotency_key, f"release {names}", let_in)
+
+        return list((await asyncio.wrap_future(store.submit(work)))["names"])
 
     @router.get("/runs/{name}/why")
     async def why(name: str) -> dict[str, Any]:

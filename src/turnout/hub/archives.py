@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from turnout._version import __version__
 from turnout.blobs.base import Blobs
 from turnout.errors import Conflict, Internal, InvalidInput, TurnoutError, Unavailable
-from turnout.hub.keeping import Key
+from turnout.hub.reading import Key
 from turnout.hub.snapshots import Snapshots
 from turnout.hub.staging import Staged
 from turnout.store import exporting, importing
@@ -176,7 +176,7 @@ def _head(plan: _Plan, now: float) -> dict[str, Any]:
     choice, chosen = plan.choice, plan.chosen
     return {
         "id": uuid.uuid4().hex, "turnout": __version__, "created": moment(now), "workspace": choice.workspace,
-        "experiment": choice.experiment, "jobs": len(chosen.jobs), "runs": len(chosen.runs), "files": plan.files,
+        "experiment": choice.experiment, "jobs": len(chosen.jobs), "runs": chosen.count, "files": plan.files,
     }  # fmt: skip
 
 
@@ -213,8 +213,7 @@ class _Incoming:
             self._check_files(contents.manifests)
             return self.store.write(lambda tx: self._insert(tx, staged, contents, wish))
         except BadArchive as error:
-            hint = "nothing was imported; export it again, or copy the file again if it came over a network"
-            raise InvalidInput(f"the archive cannot be imported: {error}", hint=hint) from error
+            raise InvalidInput(f"it cannot be imported: {error}", hint=f"nothing was imported; {error.hint}") from error
 
     def _insert(self, tx: Tx, staged: Staged, contents: Contents, wish: importing.Wish) -> dict[str, Any]:
         """Unless somebody else has done it meanwhile."""
@@ -238,8 +237,8 @@ class _Incoming:
         if self.key is not None and find_answer(tx, USER, self.key) is not None:
             return once(tx, self.key, _asked(wish), dict)
         if not self.again:
-            importing.refuse_earlier(tx.connection, wish.archive)
-        earlier = importing.find_earlier(tx.connection, wish.archive)
+            importing.refuse_earlier(tx.connection, wish)
+        earlier = importing.find_earlier(tx.connection, wish)
         return None if earlier is None else {"archive": wish.archive, "imported": False, **asdict(earlier)}
 
 

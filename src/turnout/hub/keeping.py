@@ -8,13 +8,14 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from turnout.errors import InvalidInput
+from turnout.hub.reading import Key
 from turnout.hub.sweeping import Sweeper
 from turnout.model.ids import job_name
 from turnout.store import deletion
@@ -24,7 +25,6 @@ from turnout.store.respec import respecify
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 
-Key = Annotated[str | None, Header(min_length=8, max_length=128)]
 """Of a request that may be repeated because its answer got lost: the same key gets the same answer, and nothing more is
 done."""
 
@@ -85,7 +85,7 @@ def make_router(store: Store, sweeper: Sweeper, nodes: Path) -> APIRouter:
 
 
 def _told(doomed: deletion.Doomed, *, deleted: bool) -> dict[str, Any]:
-    return {"deleted": deleted, "runs": len(doomed.runs), "jobs": [job_name(job) for job in doomed.jobs]}
+    return {"deleted": deleted, "runs": doomed.count, "jobs": [job_name(job) for job in doomed.jobs]}
 
 
 def _collect(store: Store, sweeper: Sweeper, nodes: Path, *, dry_run: bool) -> dict[str, Any]:

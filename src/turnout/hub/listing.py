@@ -15,11 +15,13 @@ from turnout import query
 from turnout.engine.steer import Cancelled
 from turnout.engine.tagging import Tagged, clear_tags, set_tags
 from turnout.errors import InvalidInput
-from turnout.hub.reading import reading
+from turnout.hub.reading import Key, reading
 from turnout.model.ids import check_tag_key
 from turnout.query.names import JobRange, Pattern, parse_name
 from turnout.store import job_search, naming, overviews, reads, search
+from turnout.store.requests import once
 from turnout.store.store import Connection, Store
+from turnout.store.writer import Tx
 
 T = TypeVar("T")
 View = dict[str, Any]
@@ -101,17 +103,21 @@ def make_router(store: Store, targets: Callable[[], Mapping[str, View]]) -> APIR
         return await reading(store, overviews.recorded_names)
 
     @router.post("/tags")
-    async def tag(wanted: Tags) -> View:
+    async def tag(wanted: Tags, idempotency_key: Key = None) -> View:
         if bool(wanted.set) == bool(wanted.clear):
             raise InvalidInput("say what to set, or what to clear", hint="turnout set tags RUN key=value")
         for name in (*wanted.set, *wanted.clear):
             check_tag_key(name)
         meant = await reading(store, lambda connection: _meant(connection, wanted.names))
-        if wanted.set:
-            done = store.submit(lambda tx: set_tags(tx, meant, wanted.set))
-        else:
-            done = store.submit(lambda tx: clear_tags(tx, meant, wanted.clear))
-        return {"runs": await asyncio.wrap_future(done), "jobs": [f"job{job}" for job in meant.jobs]}
+
+        def work(tx: Tx) -> View:
+            def change() -> View:
+                runs = set_tags(tx, meant, wanted.set) if wanted.set else clear_tags(tx, meant, wanted.clear)
+                return {"runs": runs, "jobs": [f"job{job}" for job in meant.jobs]}
+
+            return once(tx, idempotency_key, f"tags {wanted.model_dump_json()}", change)
+
+        return await asyncio.wrap_future(store.submit(work))
 
     return router
 

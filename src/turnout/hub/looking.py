@@ -99,6 +99,10 @@ def _add_jobs(router: APIRouter, store: Store) -> None:
 
         return await reading(store, work)
 
+    @router.get("/jobs/{name}/events")
+    async def job_events(name: str) -> list[dict[str, Any]]:
+        return await reading(store, lambda connection: reads.job_events(connection, reads.find_job(connection, name)))
+
 
 def _add_waiting(router: APIRouter, store: Store, notifier: Notifier) -> None:
     """Those that may answer later: when there is news."""

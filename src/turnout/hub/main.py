@@ -24,13 +24,14 @@ import uvicorn
 
 from turnout._version import __version__
 from turnout.blobs import BlobStore
-from turnout.config import Config, gather, secrets
+from turnout.config import Config, gather, secrets, services
 from turnout.config.checking import checked
+from turnout.config.reference import PREFIX
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet, Target
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Sessions
-from turnout.errors import Conflict, InvalidInput, TurnoutError, Unavailable
+from turnout.errors import Conflict, TurnoutError, Unavailable
 from turnout.home import Home, HubRecord
 from turnout.hub import archives, keeping, reasons, restarting, targets
 from turnout.hub.api import HubState, make_router
@@ -60,13 +61,15 @@ _QUIET_SECONDS = 5.0
 
 
 class Hub:
-    """Everything one hub owns, from opened to closed. Making it takes the lock, or raises Conflict: who has it."""
+    """Everything one hub owns, from opened to closed. Making it takes the lock, or raises Conflict: who has it.
 
-    def __init__(self, home: Home, *, listen: str | None = None) -> None:
+    With `is_bare` the user's settings are not read: they may be wrong, and it is there only to end what goes on."""
+
+    def __init__(self, home: Home, *, listen: str | None = None, is_bare: bool = False) -> None:
         self._home = home
         home.make()
         self._lock = _take_lock(home)
-        self._settings = checked(gather(home.config_file))
+        self._settings = checked(gather(None if is_bare else home.config_file))
         self._started = time.time()
         self._last_client = time.monotonic()
         self._listen = listen
@@ -79,8 +82,9 @@ class Hub:
             backup_dir=home.root / "backups",
             on_commit=self._committed,
         )
-        self._blobs = BlobStore(home.blobs, quota=self._settings.blobs.max_size)
-        self._sweeper = Sweeper(self._store, self._blobs, home.blobs, _name_of(elsewhere) if elsewhere else "home")
+        kept = services.storage_directory(self._settings) or home.blobs
+        self._blobs = BlobStore(kept, quota=self._settings.blobs.max_size)
+        self._sweeper = Sweeper(self._store, self._blobs, kept, _name_of(elsewhere) if elsewhere else "home")
         self._notices = Notices(self._store)
         self._tokens = AgentTokens(self._store)
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
@@ -153,7 +157,7 @@ class Hub:
         router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
         router.include_router(targets.make_router(self._targets))
         router.include_router(keeping.make_router(self._store, self._sweeper, self._home.nodes))
-        router.include_router(restarting.make_router(self._store, self._dispatch, self.notifier))
+        router.include_router(restarting.make_router(self._store, self._dispatch, self.notifier, self._fleet.end_all))
         router.include_router(reasons.make_router(self._store, self._sessions, state.place))
         router.include_router(archives.make_router(self._store, self._blobs, self._home.root / "cache"))
         only_wire = make_wire_app(wire)
@@ -280,16 +284,8 @@ def _take_lock(home: Home) -> int:
 
 
 def _database_of(settings: Config, home: Home) -> str | None:
-    """The URL of the external service that ``xt-services: database`` names."""
-    name = settings.xt_services.database
-    if name is None:
-        return None
-    service = settings.external_services.get(name)
-    url = secrets.revealed(service.settings, home).get("url") if service is not None else None
-    if not isinstance(url, str):
-        hint = f"write `external-services: {{{name}: {{type: postgres, url: secret:NAME}}}}`"
-        raise InvalidInput(f"xt-services.database: no external service {name!r} with a url", hint=hint)
-    return url
+    url = services.database_url(settings)
+    return secrets.resolve(url, home) if url is not None and url.startswith(PREFIX) else url
 
 
 def _name_of(database: str) -> str:
@@ -351,6 +347,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="turnout hub")
     parser.add_argument("--ready-fd", type=int, help="where to say that it answers, or why not")
     parser.add_argument("--listen", help="127.0.0.1:PORT for a browser")
+    parser.add_argument("--bare", action="store_true", help="do not read the user's settings")
     options = parser.parse_args()
     os.umask(0o077)
 
@@ -360,7 +357,7 @@ def main() -> None:
     try:
         home.make()
         _log_to(home.hub_log)
-        hub = Hub(home, listen=options.listen)
+        hub = Hub(home, listen=options.listen, is_bare=options.bare)
         asyncio.run(hub.serve(lambda: starter.tell({"ready": True})))
     except TurnoutError as error:
         starter.tell(error.as_dict())

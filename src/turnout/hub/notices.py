@@ -1,8 +1,8 @@
 """When a job is over, the command its submitter gave is run, with the job as JSON on its input.
 
-At least once: it is done again when the hub died before it could write down that it was, but not by the same hub, however
-long its disk is full. Never in the way: one thread runs them one after the other, each for a minute at most; one that
-cannot be started is given up.
+At least once: it is done again when the hub died before it could write down that it was, but not by the same hub,
+however long its disk is full. Never in the way: each has a thread of its own, and a minute at most; one that cannot be
+started is given up.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 from turnout.errors import TurnoutError
 from turnout.store.jobs import load_environment
@@ -23,52 +24,51 @@ from turnout.store.store import Store
 _log = logging.getLogger(__name__)
 _SECONDS = 60.0
 _STOP_SECONDS = 10.0
+_AT_ONCE = 32
 
 
 class Notices:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._thread: threading.Thread | None = None
+        self._telling: dict[int, threading.Thread] = {}
         self._stopping = False
         self._unwritten: set[int] = set()
         """jobs whose command was run, which could not be written down yet"""
 
     @property
     def is_busy(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+        return any(thread.is_alive() for thread in self._telling.values())
 
     def look(self) -> None:
         """Starts on what is due, unless it is at it. Cheap if nothing is."""
-        if self.is_busy or self._stopping:
+        self._telling = {job: thread for job, thread in self._telling.items() if thread.is_alive()}
+        room = _AT_ONCE - len(self._telling)
+        if self._stopping or not room:
             return
         with self._store.read() as connection:
-            found = due_notices(connection)
-        if found:
-            self._thread = threading.Thread(target=self._tell, args=(found,), name="notices", daemon=True)
-            self._thread.start()
+            found = due_notices(connection, most=_AT_ONCE)
+        for due in [due for due in found if due.job not in self._telling][:room]:
+            self._telling[due.job] = threading.Thread(target=self._tell, args=(due,), name="notice", daemon=True)
+            self._telling[due.job].start()
 
     def stop(self) -> None:
-        """Begins with no other command, and waits a while for the one that runs: else the next hub runs it again."""
+        """Begins with no other command, and waits a while for those that run: else the next hub runs them again."""
         self._stopping = True
-        if self._thread is not None:
-            self._thread.join(_STOP_SECONDS)
+        deadline = time.monotonic() + _STOP_SECONDS
+        for thread in self._telling.values():
+            thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _tell(self, found: list[Due]) -> None:
-        for due in found:
-            if self._stopping:
-                return
-            try:
-                if due.job not in self._unwritten:
-                    self._run(due)
-                    self._unwritten.add(due.job)
-                self._store.write(lambda tx: told(tx, due.job))  # noqa: B023
-                self._unwritten.discard(due.job)
-            except TurnoutError as error:
-                _log.warning("the end of job%d was not told: %s", due.job, error)
-                return
-            except Exception:
-                _log.exception("the end of job%d was not told", due.job)
-                return
+    def _tell(self, due: Due) -> None:
+        try:
+            if due.job not in self._unwritten:
+                self._run(due)
+                self._unwritten.add(due.job)
+            self._store.write(lambda tx: told(tx, due.job))
+            self._unwritten.discard(due.job)
+        except TurnoutError as error:
+            _log.warning("the end of job%d was not told: %s", due.job, error)
+        except Exception:
+            _log.exception("the end of job%d was not told", due.job)
 
     def _run(self, due: Due) -> None:
         with self._store.read() as connection:

@@ -15,10 +15,9 @@ from turnout.errors import NotFound
 from turnout.schedule.explain import Place, Situation, explain
 from turnout.schedule.summary import explain_job, explain_node
 from turnout.store import reads, search
+from turnout.store.groups import groups_of
 from turnout.store.jobs import load_jobs
 from turnout.store.store import Connection, Store
-
-_MOST = 10_000
 
 
 def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Place | None]) -> APIRouter:
@@ -28,14 +27,12 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
         with store.read() as connection:
             job = reads.find_job(connection, name)
             (view,) = reads.show_jobs(connection, [job])
-            found = query.parse_all([f"job = {view['name']}"])
-            runs = reads.show_runs(connection, search.find_runs(connection, found, None, limit=_MOST, offset=0))
-            runs.reverse()
-            first = next((run for run in runs if run["state"] == "queued"), None)
+            found = groups_of(connection, job)
+            first = next((group["names"][0] for group in found if group["state"] == "queued"), None)
             situation = _situation(connection, job, first) if first is not None else None
             where = load_jobs(connection, {job})[job].spec.where
         waiting = explain(situation, place(where, job)) if situation is not None else []
-        return {"job": view["name"], "state": view["state"], "why": explain_job(view, runs, waiting)}
+        return {"job": view["name"], "state": view["state"], "why": explain_job(view, found, waiting)}
 
     def look_at_node(name: str) -> dict[str, Any]:
         now = time.monotonic()
@@ -72,10 +69,11 @@ def explain_node_past(node: str, runs: list[dict[str, Any]]) -> list[str]:
     return [line for line in explain_node(node, runs, is_silent=False, is_kept=False, max_runs=0) if "why run" in line]
 
 
-def _situation(connection: Connection, job: int, view: dict[str, Any]) -> Situation:
-    run = reads.find_run(connection, view["name"])
+def _situation(connection: Connection, job: int, name: str) -> Situation:
+    run = reads.find_run(connection, name)
+    (view,) = reads.show_runs(connection, [run])
     spec = load_jobs(connection, {job})[job].spec
     return Situation(
-        run={**view, "children": []}, attempts=reads.run_attempts(connection, run),
+        run=view, attempts=reads.run_attempts(connection, run),
         ahead=search.waiting_ahead(connection, run), need=spec.resources, concurrent=spec.concurrent,
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter
@@ -25,7 +26,7 @@ class RestartRequest(BaseModel):
     name: str
 
 
-def make_router(store: Store, dispatch: Dispatch, notifier: Notifier) -> APIRouter:
+def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, end_agents: Callable[[], None]) -> APIRouter:
     router = APIRouter()
 
     def look(name: str) -> tuple[set[int], str]:
@@ -66,9 +67,12 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier) -> APIRout
         return await run_in_threadpool(describe, done)
 
     @router.post("/hub/dismiss")
-    async def dismiss() -> dict[str, int]:
-        """Agents leave as soon as they hold nothing, and are not started again before something waits."""
+    async def dismiss(now: bool = False) -> dict[str, int]:
+        """Agents leave as soon as they hold nothing, and are not started again before something waits. With `now`,
+        also what they do at their beginning or end is broken off."""
         agents = dispatch.dismiss()
+        if now:
+            end_agents()
         notifier.publish(frozenset(f"agent:{agent}" for agent in agents))
         return {"agents": len(agents)}
 

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 from turnout.errors import Conflict, InvalidInput, NotFound, Unavailable
 from turnout.hub.blobs import Blobs
-from turnout.hub.keeping import Key
+from turnout.hub.reading import Key
 from turnout.hub.snapshots import Snapshots
 from turnout.model.ids import check_label
 from turnout.store import shares

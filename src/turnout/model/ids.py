@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from turnout.errors import InvalidInput
 
@@ -32,6 +33,20 @@ def parse_run_name(text: str) -> tuple[int, int | None] | None:
 def parse_job_name(text: str) -> int | None:
     found = _JOB.match(text)
     return int(found[1]) if found else None
+
+
+def span_of(first: str, last: str) -> str:
+    """``job3``, or ``job3 to job7``."""
+    return first if first == last else f"{first} to {last}"
+
+
+def list_jobs(jobs: Sequence[int], most: int = 5) -> str:
+    """As people say it: ``job3 to job7`` if none between is left out; else one by one, and not more than a few."""
+    names = [job_name(job) for job in sorted(jobs)]
+    if len(names) > 2 and max(jobs) - min(jobs) == len(jobs) - 1:
+        return span_of(names[0], names[-1])
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def place_name(target: str, digest: str) -> str:
@@ -75,6 +90,14 @@ def check_param_name(text: str) -> str:
             f"parameter {text!r} is not a valid name",
             hint="use 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or '_'",
         )
+    return text
+
+
+def check_pattern(text: str) -> str:
+    """A pattern of files that a run leaves: relative to its directory, and not out of it."""
+    if not text.strip() or text.startswith("/") or ".." in text.split("/"):
+        what = "an empty pattern" if not text.strip() else f"the pattern {text!r} leads out of the files of a run"
+        raise InvalidInput(what, hint="write what to keep below the run's directory, as in 'output/**'")
     return text
 
 

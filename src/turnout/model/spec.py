@@ -69,7 +69,7 @@ class JobSpec:
     `working_dir` is where in the frozen files a run begins, "" = at their top. `after` are patterns of the files to
     keep; those that begin with ``!`` leave some out again.
     `keep_node`: the nodes its runs were on stay, with the runs' directories, until they are released.
-    `place` is the target as the job's own settings have it (see `turnout.model.ids.place_name`), None = as the hub does.
+    `place` is the target as the job's settings have it (see `turnout.model.ids.place_name`), None = as the hub does.
     `notify` is what happens when the job is over: ``bell`` at the terminal that waits, or a command that the hub runs.
     `umask` is for the files the runs make; None = the node's, which lets nobody else read them.
     """

@@ -42,15 +42,15 @@ from turnout.query.expression import (
     Value,
     columns_of,
 )
-from turnout.query.kinds import BOXES, EXPERIMENTS, JOBS, NODES, TARGETS, WORKSPACES
+from turnout.query.kinds import BOXES, EXPERIMENTS, FILES, JOBS, NODES, SHARES, TARGETS, WORKSPACES
 from turnout.query.listing import Column, Sort, expand_columns, parse_columns, parse_sort
 from turnout.query.matching import like, look_up, matches, resolve
 from turnout.query.parser import parse, parse_all
 from turnout.query.writing import unparse
 
 __all__ = [
-    "BOXES", "COLUMNS", "EXPERIMENTS", "JOBS", "NAMESPACES", "NODES", "RUNS", "TARGETS", "WORKSPACES", "Age", "And",
-    "Column", "Compare", "Exists", "Expression", "Field", "Kind", "Not", "Op", "Or", "Scalar", "Sort", "Table",
-    "Value", "arrange", "columns_of", "expand_columns", "like", "look_up", "matches", "parse", "parse_all",
-    "parse_columns", "parse_sort", "resolve", "unparse",
+    "BOXES", "COLUMNS", "EXPERIMENTS", "FILES", "JOBS", "NAMESPACES", "NODES", "RUNS", "SHARES", "TARGETS",
+    "WORKSPACES", "Age", "And", "Column", "Compare", "Exists", "Expression", "Field", "Kind", "Not", "Op", "Or",
+    "Scalar", "Sort", "Table", "Value", "arrange", "columns_of", "expand_columns", "like", "look_up", "matches",
+    "parse", "parse_all", "parse_columns", "parse_sort", "resolve", "unparse",
 ]  # fmt: skip

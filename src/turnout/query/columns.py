@@ -51,6 +51,7 @@ COLUMNS: Mapping[str, Field] = {
     "started": Field(Kind.TIME, "when a node accepted it last"),
     "ended": Field(Kind.TIME, "when its command was over"),
     "duration": Field(Kind.SPAN, "seconds from started to ended"),
+    "origin": Field(Kind.TEXT, "its name where it was exported, if it was imported"),
 }
 
 NAMESPACES: Mapping[str, Field] = {
@@ -111,7 +112,8 @@ class Table:
         spaces = [*self.namespaces, *(word for word, meant in self.aliases.items() if meant in self.namespaces)]
         if dot and spaces:
             near = nearest(first, spaces)
-            return f"did you mean {near}.{rest}?" if near else f"names with a dot begin with {', '.join(spaces)}"
+            meant = f"{near}.{rest or 'NAME'}"
+            return f"did you mean {meant}?" if near else f"names with a dot begin with {', '.join(spaces)}"
         near = nearest(first, [*self.columns, *self.aliases])
         known = [*self.columns, *(f"{space}.NAME" for space in self.namespaces)]
         return f"did you mean {near}?" if near else f"columns are {', '.join(known)}"

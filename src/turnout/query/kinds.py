@@ -8,6 +8,7 @@ from turnout.query.columns import Field, Kind, Table
 
 _text = partial(Field, Kind.TEXT)
 _count = partial(Field, Kind.INT)
+_size = partial(Field, Kind.SIZE)
 _time = partial(Field, Kind.TIME)
 _JOB_STATES = ("queued", "running", "completed", "failed", "cancelled")
 _SUMS = {
@@ -37,6 +38,7 @@ JOBS = Table(
         "failed": _count("how many of them failed"),
         "live": _count("how many of them are not over"),
         "created": _time("when it was submitted"),
+        "origin": _text("its name where it was exported, if it was imported"),
     },
     namespaces={"tags": _text("a tag"), "counts": _count("how many runs are in a state")},
     aliases={"status": "state", "job": "name"},
@@ -63,7 +65,7 @@ NODES = _named(
     agent=_count("the agent on it"),
     cpus=_count("its processors"),
     gpus=_count("its GPUs"),
-    memory=_count("its memory, in bytes"),
+    memory=_size("its memory"),
     running=_count("runs on it"),
     since=_time("when its agent was started"),
 )
@@ -73,4 +75,21 @@ BOXES = _named(
     address=_text("its host, with the user where one is given"),
     os=_text("its operating system"),
     max_runs=_count("runs at once on it"),
+)
+SHARES = _named(
+    "share",
+    name=_text("the share"),
+    files=_count("how many files are in it"),
+    bytes=_size("how large they are together"),
+    created=_time("when it was made"),
+    updated=_time("when it changed last"),
+)
+FILES = Table(
+    columns={
+        "path": _text("the file, from the top of the share"),
+        "bytes": _size("how large it is"),
+        "link": _text("what it leads to, if it is a symbolic link"),
+        "digest": _text("the sha256 of its content"),
+    },
+    aliases={"name": "path", "file": "path"},
 )

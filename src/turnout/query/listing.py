@@ -59,16 +59,16 @@ class Column:
     is_pattern: bool = False
 
 
-def parse_sort(text: str, table: Table = RUNS) -> Sort:
-    """``metrics.loss``, ``-metrics.loss``, ``metrics.loss desc``. Raises InvalidInput."""
-    check_text(text, "sort")
+def parse_sort(text: str, table: Table = RUNS, what: str = "sort") -> Sort:
+    """``metrics.loss``, ``-metrics.loss``, ``metrics.loss desc``. Raises InvalidInput, which says `what` it is."""
+    check_text(text, what)
     start = len(text) - len(text.lstrip())
     minus = text.startswith("-", start)
-    reader = Reader(text[start + minus :], "sort", table=table, whole=text, offset=start + minus)
+    reader = Reader(text[start + minus :], what, table=table, whole=text, offset=start + minus)
     column = reader.column()
     descending = reader.take_word("desc")
     if descending and minus:
-        raise problem("sort", text, start, start + 1, "both `-` and `desc`", "write one of them")
+        raise problem(what, text, start, start + 1, "both `-` and `desc`", "write one of them")
     if not descending:
         reader.take_word("asc")
     reader.expect_end("one column is enough: write `-NAME` or `NAME desc`")
@@ -132,7 +132,7 @@ def _column(text: str, found: re.Match[str], table: Table) -> Column:
     spec = found["format"] or ""
     if found["format"] is not None and not _formats(spec, kind):
         message = f"{shown(spec)} does not format {name}"
-        hint = "write for example :.3f for a number, :>10 for text, :%H.%M for a time"
+        hint = "write for example :.3f for a number, :>10 for text, :%H:%M for a time"
         raise problem("columns", text, found.start("format"), found.end("format"), message, hint)
     return Column(name, header or name, spec, is_pattern)
 

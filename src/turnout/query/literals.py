@@ -79,9 +79,10 @@ def _span(text: str, field: Field, quoted: bool) -> int | float:
 
 def _size(text: str, field: Field, quoted: bool) -> int:
     try:
-        return _int(str(parse_size(text)), field, quoted)
-    except ValueError as error:
+        size = parse_size(text)
+    except (ValueError, OverflowError) as error:
         raise Unfit(f"{shown(text)} is not one", "write bytes, or 500K, 20M, 1.5G") from error
+    return _int(str(size), field, quoted)
 
 
 def _time(text: str, field: Field, quoted: bool) -> datetime | Age:

@@ -36,6 +36,7 @@ _NOUN = {
     Kind.INT: "a whole number",
     Kind.FLOAT: "a number",
     Kind.SPAN: "a length of time",
+    Kind.SIZE: "a number of bytes",
     Kind.TIME: "a time",
     Kind.ANY: "text, a number or true/false",
 }

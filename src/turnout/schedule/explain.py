@@ -93,7 +93,8 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
     if is_parent and not run["node"]:
         return [_family(run)]
     who = "Its parent script" if is_parent else "It"
-    does = f"waits for its setup {situation.setup}, which is installed" if situation.setup else _DOES.get(state, "waits")
+    setup = situation.setup
+    does = f"waits for its setup {setup}, which is installed" if setup else _DOES.get(state, "waits")
     lines = [f"{who} {does} on {run['node'] or 'no node yet'}, attempt {run['attempts']}."]
     if place is not None and any(node.is_silent for node in place.up if node.name == run["node"]):
         lines.append(

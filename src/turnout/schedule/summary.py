@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from turnout.model.state import LIVE, ON_NODE
+from turnout.model.state import ON_NODE
 
 Run = Mapping[str, Any]
+Group = Mapping[str, Any]
+"""runs that stand or ended in the same way: `state`, `count`, the first `names`; the `nodes` they are on; `reason`,
+`exit_code` and `signal` of those that ended"""
 _MOST_GROUPS = 5
+_UNWELL = ("failed", "cancelled", "stopped")
 
 
-def explain_job(job: Mapping[str, Any], runs: Sequence[Run], waiting: Sequence[str]) -> list[str]:
-    """`runs` are the job's, or the last of very many; `waiting` says why the first of those that wait does."""
+def explain_job(job: Mapping[str, Any], groups: Sequence[Group], waiting: Sequence[str]) -> list[str]:
+    """`groups` are the job's runs but those that completed; `waiting` says why the first of those that wait does."""
     lines = [_counted(job["counts"])]
-    if len(runs) < min(job["runs"], sum(job["counts"].values())):
-        lines.append(f"Of the last {len(runs)} of them:")
-    held = [run for run in runs if run["state"] == "created"]
-    if held:
-        lines.append(f"{_names(held)} {_verb(held, 'is', 'are')} held; `turnout release {job['name']}` lets them go.")
-    queued = [run for run in runs if run["state"] == "queued"]
-    if queued:
-        why = f" {queued[0]['name']}: {waiting[0]}" if waiting else ""
-        lines.append(f"{_names(queued)} {_verb(queued, 'waits', 'wait')}.{why}")
-    on_nodes = [run for run in runs if run["state"] in ON_NODE and not run["children"]]
-    if on_nodes:
-        nodes = sorted({run["node"] for run in on_nodes if run["node"]})
-        lines.append(f"{_names(on_nodes)} {_verb(on_nodes, 'is', 'are')} on {', '.join(nodes) or 'no node yet'}.")
-    lines += _ended(runs)
-    if any(run["state"] == "failed" for run in runs):
+    lines += [_standing(job["name"], group, waiting) for group in groups if group["state"] not in _UNWELL]
+    lines += _ended(groups)
+    states = {group["state"] for group in groups}
+    if "failed" in states:
         lines.append(f"`turnout list runs --filter 'job={job['name']} and state=failed'` lists those that failed.")
-    elif not any(run["state"] in LIVE for run in runs):
+    elif states <= {*_UNWELL}:
         lines.append(f"`turnout list runs --filter job={job['name']}` lists its runs.")
-    elif len(held) < len(runs):
+    elif states != {"created"}:
         lines.append(f"`turnout attach {job['name']}` follows it.")
     return lines
 
@@ -44,13 +37,14 @@ def explain_node(node: str, runs: Sequence[Run], *, is_silent: bool, is_kept: bo
         lines.append("It has fallen silent. If it stays so, its runs are given up there, and tried again if they may.")
     here = [run for run in runs if run["state"] in ON_NODE]
     if here:
-        lines.append(f"{_names(here)} {_verb(here, 'is', 'are')} on it; it takes {max_runs} at once.")
+        group = _group(here)
+        lines.append(f"{_names(group)} {_verb(group, 'is', 'are')} on it; it takes {max_runs} at once.")
         lines.append(f"`turnout attach {here[0]['name']}` shows what it prints; `turnout restart {node}` ends all.")
     elif is_kept:
         lines.append(f"It is kept, with what ran there; `turnout release {node}` lets it go.")
     else:
         lines.append(f"Nothing is on it; it takes {max_runs} at once, and leaves when there is nothing more to do.")
-    return [*lines, *_ended(runs)]
+    return [*lines, *_ended(_by_cause(runs))]
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -59,31 +53,51 @@ def _counted(counts: Mapping[str, int]) -> str:
     return f"Of its {total} runs: {parts}." if total != 1 else f"Its only run is {parts.split(' ', 1)[1]}."
 
 
-def _ended(runs: Sequence[Run]) -> list[str]:
+def _standing(job: str, group: Group, waiting: Sequence[str]) -> str:
+    """Of runs that are not over."""
+    names = _names(group)
+    if group["state"] == "created":
+        let_go = f"`turnout release {job}` lets {_verb(group, 'it', 'them')} go"
+        return f"{names} {_verb(group, 'is', 'are')} held; {let_go}."
+    if group["state"] == "queued":
+        why = f" {group['names'][0]}: {waiting[0]}" if waiting else ""
+        return f"{names} {_verb(group, 'waits', 'wait')}.{why}"
+    return f"{names} {_verb(group, 'is', 'are')} on {', '.join(group['nodes']) or 'no node yet'}."
+
+
+def _ended(groups: Iterable[Group]) -> list[str]:
     """What did not go well, by cause, most frequent first, each with a run to look at."""
-    groups: dict[str, list[Run]] = {}
-    for run in runs:
-        if run["state"] in ("failed", "cancelled", "stopped") and not run["children"]:
-            groups.setdefault(_cause(run), []).append(run)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    lines = [f"{_names(found)} {cause}; `turnout why {found[0]['name']}` tells more." for cause, found in ordered]
+    ordered = sorted((group for group in groups if group["state"] in _UNWELL), key=lambda group: -group["count"])
+    lines = [f"{_names(group)} {_cause(group)}; `turnout why {group['names'][0]}` tells more." for group in ordered]
     more = len(lines) - _MOST_GROUPS
     return lines if more <= 0 else [*lines[:_MOST_GROUPS], f"… and {more} other causes."]
 
 
-def _cause(run: Run) -> str:
-    became = {"failed": "failed", "cancelled": "cancelled", "stopped": "stopped"}[run["state"]]
-    if run["reason"] == "exit_code":
-        return f"{became} with exit code {run['exit_code']}"
-    if run["reason"] == "signal":
-        return f"{became} by signal {run['signal']}"
-    return f"{became}: {run['reason'] or 'no reason was recorded'}"
+def _by_cause(runs: Sequence[Run]) -> list[Group]:
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        if run["state"] in _UNWELL and not run["children"]:
+            found.setdefault(_cause(run), []).append(run)
+    return [_group(alike) for alike in found.values()]
 
 
-def _names(runs: Sequence[Run]) -> str:
-    some = ", ".join(run["name"] for run in runs[:3])
-    return some if len(runs) <= 3 else f"{some} and {len(runs) - 3} more"
+def _group(runs: Sequence[Run]) -> Group:
+    return {**runs[0], "count": len(runs), "names": [run["name"] for run in runs[:3]]}
 
 
-def _verb(runs: Sequence[Run], one: str, many: str) -> str:
-    return one if len(runs) == 1 else many
+def _cause(ended: Run | Group) -> str:
+    if ended["reason"] == "exit_code":
+        return f"{ended['state']} with exit code {ended['exit_code']}"
+    if ended["reason"] == "signal":
+        return f"{ended['state']} by signal {ended['signal']}"
+    return f"{ended['state']}: {ended['reason'] or 'no reason was recorded'}"
+
+
+def _names(group: Group) -> str:
+    some = ", ".join(group["names"])
+    more = group["count"] - len(group["names"])
+    return f"{some} and {more} more" if more else some
+
+
+def _verb(group: Group, one: str, many: str) -> str:
+    return one if group["count"] == 1 else many

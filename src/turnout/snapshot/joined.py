@@ -38,6 +38,11 @@ class Joined(Listed):
     def git(self) -> dict[str, object] | None:
         return self.parts[0].snapshot.git if self.parts else None
 
+    @property
+    def empty(self) -> list[str]:
+        """The directories that are not in it, for they hold nothing."""
+        return [f"{part.place}/{path}".lstrip("/") for part in self.parts for path in part.snapshot.empty]
+
     def deliver(self, sink: Sink) -> Joined:
         """As `delivery.deliver` does, of all parts; the manifest of the whole tree comes last."""
         kept = _joined(replace(part, snapshot=deliver(part.snapshot, sink)) for part in self.parts)

@@ -24,7 +24,8 @@ from turnout.wire.manifest import Entry
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(Listed):
-    """The files of `root` at one moment, by content. `git` as `git_state` tells it.
+    """The files of `root` at one moment, by content. `git` as `git_state` tells it; `empty` are the directories that
+    held nothing, and so are not in it.
 
     The content itself stays where it is: `deliver` brings to a store what that does not have.
     """
@@ -34,6 +35,7 @@ class Snapshot(Listed):
     git: dict[str, object] | None
     policy: Policy
     contents: dict[str, bytes] = field(repr=False)
+    empty: tuple[str, ...] = ()
 
 
 def capture(
@@ -94,7 +96,12 @@ def capture_file(path: Path, *, policy: Policy) -> Snapshot:
 def _read(tree: Tree, policy: Policy, problems: Problems, now_ns: int) -> Snapshot:
     contents = read_pending(tree, problems, now_ns=now_ns) if not problems.over_cap else {}
     entries = _entries(tree, policy, problems)
-    return Snapshot(root=tree.root, entries=entries, git=None, policy=policy, contents=contents)
+    empty = tuple(
+        path.rstrip("/")
+        for path, folder in tree.folders.items()
+        if path and not (folder.files or folder.kept or folder.left_out)
+    )
+    return Snapshot(root=tree.root, entries=entries, git=None, policy=policy, contents=contents, empty=empty)
 
 
 def _entries(tree: Tree, policy: Policy, problems: Problems) -> tuple[Entry, ...]:

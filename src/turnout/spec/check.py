@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from turnout.errors import InvalidInput
-from turnout.model.ids import check_env_key, check_label, check_param_name, check_tag_key, target_of
+from turnout.model.ids import check_env_key, check_label, check_param_name, check_pattern, check_tag_key, target_of
 from turnout.model.inputs import Action
 from turnout.model.limits import check_amount
 from turnout.model.spec import CommandKind, JobSpec
@@ -62,9 +62,9 @@ def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
         yield InvalidInput(
             "an argument or environment value has a NUL byte or is over 128 kB", hint="put large values into a file"
         )
-    texts = [spec.script or "", *spec.tags.values(), *spec.after]
+    texts = [spec.script or "", spec.notify or "", *spec.tags.values(), *spec.after]
     if not all(map(_is_text, texts)):
-        yield InvalidInput("a tag, pattern or script is not UTF-8 text", hint="save or write it as UTF-8")
+        yield InvalidInput("a tag, pattern, script or notice is not UTF-8 text", hint="save or write it as UTF-8")
     if spec.kind is CommandKind.COMMAND and any(not run.argv or not run.argv[0] for run in spec.runs):
         yield InvalidInput("an empty command", hint="write `turnout run COMMAND [ARGS…]`")
     if spec.kind is not CommandKind.COMMAND and spec.script is None:
@@ -91,6 +91,8 @@ def _surroundings(spec: JobSpec) -> Iterator[InvalidInput]:
         if not _is_text(spec.setup.activate):
             what = f"the activate lines of setup {spec.setup.name!r} are not UTF-8 text"
             yield InvalidInput(what, hint="save turnout.yaml as UTF-8")
+    for pattern in spec.after:
+        yield from _caught(check_pattern, pattern.removeprefix("!"))
     if spec.working_dir and not _is_path(spec.working_dir):
         yield InvalidInput(f"{spec.working_dir!r} leads out of the files of a run", hint="give a path below them")
 

@@ -12,12 +12,16 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
+from turnout.model.event import EventName
 from turnout.store import schema
 
 #: Of one store alone: its counters and agents, what was answered, values that are never shown.
 STAYS = frozenset({"counters", "environments", "agents", "requests", "imports", "metric_names", "shares"})
 #: Columns that hold the digest of a snapshot's manifest.
 MANIFESTS = {"jobs": ("before", "data", "model"), "runs": ("after",)}
+
+#: Fields of events that name a run.
+NAMED_IN_EVENTS: Mapping[str, tuple[str, ...]] = {EventName.CHILD_CREATED: ("child",)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _PARENT = sa.case((_RUNS.c.child > 0, _OUTER), else_=None)
 COLUMNS: dict[str, sa.ColumnElement[Any]] = {
     **{name: _RUNS.c[name] for name in (
         "experiment", "workspace", "state", "reason", "exit_code", "target", "node", "label", "priority", "created",
-        "queued", "started", "ended",
+        "queued", "started", "ended", "origin",
     )},
     "attempts": _RUNS.c.attempt,
     "name": _NAME,

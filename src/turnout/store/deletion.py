@@ -15,6 +15,7 @@ from turnout.store.archived import TABLES
 from turnout.store.ledger import MOST_IN
 from turnout.store.naming import resolve, resolve_jobs
 from turnout.store.roomy import roomy
+from turnout.store.tallies import count_runs
 from turnout.store.writer import Tx
 
 _RUNS, _JOBS = schema.runs, schema.jobs
@@ -35,10 +36,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Doomed:
-    """What goes: runs with their children, and the jobs that have no other runs."""
+    """What goes: runs with their children, and the jobs that have no other runs; how many runs that are, as lists count
+    them."""
 
     runs: list[int]
     jobs: list[int]
+    count: int
 
 
 def find(connection: sa.Connection, wanted: Wanted) -> Doomed:
@@ -50,7 +53,9 @@ def find(connection: sa.Connection, wanted: Wanted) -> Doomed:
         runs = [row.id for part in _parts(jobs) for row in connection.execute(_ids(_RUNS.c.job_id.in_(part)))]
     found = _with_children(connection, runs)
     _check(connection, found)
-    return Doomed(sorted(found), _emptied(connection, found) if wanted.runs else sorted(jobs))
+    if not wanted.runs:
+        return Doomed(sorted(found), sorted(jobs), count_runs(connection, jobs))
+    return Doomed(sorted(found), _emptied(connection, found), len(found) - _parents(connection, found))
 
 
 def delete(tx: Tx, wanted: Wanted) -> Doomed:
@@ -119,6 +124,14 @@ def _check(connection: sa.Connection, runs: set[int]) -> None:
         some = ", ".join(live[:3]) + (f" and {len(live) - 3} more" if len(live) > 3 else "")
         hint = f"wait for them, or `turnout cancel run {live[0]}`{' …' if len(live) > 1 else ''} first"
         raise Conflict(f"not over yet: {some}", hint=hint)
+
+
+def _parents(connection: sa.Connection, runs: set[int]) -> int:
+    """How many of them have children, and so are counted as those."""
+    parents: set[int] = set()
+    for part in _parts(runs):
+        parents.update(connection.execute(sa.select(_RUNS.c.parent).where(_RUNS.c.parent.in_(part))).scalars())
+    return len(parents)
 
 
 def _emptied(connection: sa.Connection, runs: set[int]) -> list[int]:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from turnout.errors import TurnoutError
 from turnout.model.ids import check_label, parse_job_name, parse_run_name
 from turnout.model.state import TERMINAL
-from turnout.store.archived import MANIFESTS, TABLES, Archived
+from turnout.store.archived import MANIFESTS, NAMED_IN_EVENTS, TABLES, Archived
 from turnout.store.values import storable, storable_name
 from turnout.wire.archive import BadArchive
 from turnout.wire.manifest import is_digest
@@ -94,6 +94,10 @@ class _Check:
             raise BadArchive(f"{row['job']!r} is not in the archive")
         if "run" in row and row["run"] not in contents.runs:
             raise BadArchive(f"{row['run']!r} is not in the archive")
+        for name in NAMED_IN_EVENTS.get(row.get("event", ""), ()):
+            run = json.loads(row["data"]).get(name)
+            if run and not (isinstance(run, str) and run in contents.runs):
+                raise BadArchive(f"{str(run)[:40]!r} is not in the archive")
         if "metric" in row:
             contents.metrics.add(storable_name(row["metric"]))
         if table == "metric_chunks" and len(base64.b64decode(row["points"])) != 4 + 24 * row["count"]:

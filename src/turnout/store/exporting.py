@@ -11,12 +11,14 @@ from typing import Any
 import sqlalchemy as sa
 
 from turnout.errors import Conflict, NotFound
-from turnout.model.ids import job_name, parse_job_name, run_name
+from turnout.model.ids import job_name, list_jobs, run_name
 from turnout.model.state import LIVE
 from turnout.store import schema
 from turnout.store.archived import MANIFESTS, TABLES, Archived, line
 from turnout.store.ledger import MOST_IN
+from turnout.store.naming import resolve_jobs
 from turnout.store.reads import read_output
+from turnout.store.tallies import count_runs
 
 Reading = Callable[[], AbstractContextManager[sa.Connection]]
 _PART = 4 << 20
@@ -36,10 +38,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The jobs and runs by id, with their names, in order."""
+    """The jobs and runs by id, with their names, in order; how many runs that are, as lists count them."""
 
     jobs: dict[int, str]
     runs: dict[int, str]
+    count: int
 
 
 def choose(connection: sa.Connection, choice: Choice) -> Chosen:
@@ -55,15 +58,15 @@ def choose(connection: sa.Connection, choice: Choice) -> Chosen:
             if row.state in LIVE:
                 live[row.job_id] = live.get(row.job_id, 0) + 1
     if live and not choice.finished:
-        first = job_name(min(live))
+        number = sum(live.values())
         raise Conflict(
-            f"{sum(live.values())} runs are not over, of {len(live)} jobs, {first} the first",
-            hint=f"wait for them, `turnout cancel job {first}`, or leave their jobs out with --finished",
+            f"{f'{number} runs are' if number > 1 else 'a run is'} not over, of {list_jobs(list(live))}",
+            hint=f"wait, `turnout cancel job {job_name(min(live))}`, or leave out what is not over with --finished",
         )
     if live:
         jobs = {job: name for job, name in jobs.items() if job not in live}
         runs = _runs_of(connection, jobs)
-    return Chosen(jobs, dict(sorted(runs.items())))
+    return Chosen(jobs, dict(sorted(runs.items())), count_runs(connection, jobs))
 
 
 def _jobs(connection: sa.Connection, choice: Choice) -> dict[int, str]:
@@ -79,11 +82,10 @@ def _jobs(connection: sa.Connection, choice: Choice) -> dict[int, str]:
     found = {row.id: job_name(row.id) for row in connection.execute(sa.select(table.c.id).where(*where))}
     if not choice.jobs:
         return dict(sorted(found.items()))
-    wanted = {parse_job_name(name): name for name in choice.jobs}
-    for number, name in wanted.items():
-        if number not in found:
-            hint = "`turnout list jobs` shows what there is"
-            raise NotFound(f"no job {name!r} in workspace {choice.workspace}", hint=hint)
+    wanted = set(resolve_jobs(connection, choice.jobs))
+    if elsewhere := sorted(wanted - found.keys()):
+        hint = "`turnout list jobs` shows what there is"
+        raise NotFound(f"no {list_jobs(elsewhere)} in workspace {choice.workspace}", hint=hint)
     return {job: name for job, name in sorted(found.items()) if job in wanted}
 
 

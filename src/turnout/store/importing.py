@@ -11,15 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from turnout.errors import Conflict, InvalidInput
-from turnout.model.ids import check_label, job_name, parse_run_name, run_name
+from turnout.model.ids import check_label, job_name, parse_run_name, run_name, span_of
 from turnout.store import schema
-from turnout.store.archived import TABLES, Archived
+from turnout.store.archived import NAMED_IN_EVENTS, TABLES, Archived
 from turnout.store.bulk import Bulk
 from turnout.store.examining import Contents, Row, Source
 from turnout.store.jobs import insert_environment, next_numbers
 from turnout.store.metrics import name_ids
 from turnout.store.reads import moment
 from turnout.store.roomy import roomy
+from turnout.store.tallies import count_runs
 from turnout.store.values import param_row, storable_name
 from turnout.store.writer import Tx
 from turnout.wire.archive import BadArchive, Counts
@@ -51,10 +52,10 @@ class Imported:
     last_run: str
 
 
-def find_earlier(connection: sa.Connection, archive: str) -> Imported | None:
-    """What became of this archive when it was imported before, if anything of that is still here."""
+def find_earlier(connection: sa.Connection, wish: Wish) -> Imported | None:
+    """What became of this archive when it came into this workspace before, if anything of that is still here."""
     table, jobs, runs = schema.imports, schema.jobs, schema.runs
-    row = connection.execute(sa.select(table).where(table.c.archive == archive)).first()
+    row = connection.execute(sa.select(table).where(*_same(wish))).first()
     if row is None:
         return None
     here = jobs.c.id.between(row.first_job, row.last_job)
@@ -64,32 +65,37 @@ def find_earlier(connection: sa.Connection, archive: str) -> Imported | None:
     if not count:
         return None
     mine = runs.c.job_id.between(first, last)
-    low, high, number = connection.execute(
-        sa.select(sa.func.min(runs.c.number), sa.func.max(runs.c.number), sa.func.count()).where(mine)
-    ).one()
+    low, high = connection.execute(sa.select(sa.func.min(runs.c.number), sa.func.max(runs.c.number)).where(mine)).one()
+    number = count_runs(connection, connection.execute(sa.select(jobs.c.id).where(here)).scalars())
     return Imported(
         workspace=row.workspace, jobs=count, runs=number, first_job=job_name(first), last_job=job_name(last),
         first_run=run_name(low), last_run=run_name(high),
     )  # fmt: skip
 
 
-def refuse_earlier(connection: sa.Connection, archive: str) -> None:
-    """Conflict when the archive is here already."""
-    earlier = find_earlier(connection, archive)
+def refuse_earlier(connection: sa.Connection, wish: Wish) -> None:
+    """Conflict when the archive is in this workspace already. What it says to delete is what came from the archive, and
+    nothing else that is in that workspace."""
+    earlier = find_earlier(connection, wish)
     if earlier is not None:
-        when = connection.execute(sa.select(schema.imports.c.created).where(schema.imports.c.archive == archive))
+        when = connection.execute(sa.select(schema.imports.c.created).where(*_same(wish)))
+        jobs = span_of(earlier.first_job, earlier.last_job)
         raise Conflict(
-            f"this archive was imported at {moment(when.scalar())}: {earlier.first_job} to {earlier.last_job} "
-            f"in workspace {earlier.workspace}",
-            hint="--again takes it for done and changes nothing; "
-            f"`turnout delete workspace {earlier.workspace}` makes way for a new import",
+            f"this archive was imported at {moment(when.scalar())}: {jobs} in workspace {earlier.workspace}",
+            hint="--as OTHER takes a copy into another workspace; --again takes it for done and changes nothing\n"
+            f"`turnout delete job {jobs.replace(' to ', '-')}` deletes what was imported, to import it anew",
         )
+
+
+def _same(wish: Wish) -> tuple[sa.ColumnElement[bool], ...]:
+    table = schema.imports
+    return table.c.archive == wish.archive, table.c.workspace == wish.workspace
 
 
 def insert(tx: Tx, source: Source, contents: Contents, wish: Wish, counts: Counts) -> Imported:
     """Writes all of it. Conflict, before anything is written, when it is here already; any other error undoes all, also
     BadArchive, when there are rows of which there can be only one."""
-    refuse_earlier(tx.connection, wish.archive)
+    refuse_earlier(tx.connection, wish)
     new = _Numbers(
         jobs=next_numbers(tx, "job", len(contents.jobs)),
         runs=next_numbers(tx, "run_id", len(contents.runs)) if contents.runs else 0,
@@ -105,12 +111,13 @@ def insert(tx: Tx, source: Source, contents: Contents, wish: Wish, counts: Count
     _verify(tx, contents, new, counts)
     last_job = new.jobs + len(contents.jobs) - 1
     table = schema.imports
-    tx.connection.execute(table.delete().where(table.c.archive == wish.archive))  # all of it was deleted since
+    tx.connection.execute(table.delete().where(*_same(wish)))  # all of it was deleted since
     row = {"archive": wish.archive, "workspace": wish.workspace, "first_job": new.jobs, "last_job": last_job}
     tx.connection.execute(table.insert(), {**row, "created": tx.now})
     tx.touch("jobs", "runs")
     return Imported(
-        workspace=wish.workspace, jobs=len(contents.jobs), runs=len(contents.runs), first_job=job_name(new.jobs),
+        workspace=wish.workspace, jobs=len(contents.jobs), first_job=job_name(new.jobs),
+        runs=count_runs(tx.connection, range(new.jobs, last_job + 1)),
         last_job=job_name(last_job), first_run=run_name(new.numbers),
         last_run=run_name(new.numbers + max(0, len(contents.numbers) - 1)),
     )  # fmt: skip
@@ -157,18 +164,31 @@ class _Convert:
             found["name_id"] = self._metrics[storable_name(row["metric"])]
         if "points" in found:
             found["points"] = base64.b64decode(found["points"])
+        if names := NAMED_IN_EVENTS.get(row.get("event", "")):
+            data = json.loads(row["data"])
+            found["data"] = json.dumps({**data, **{name: self._name(data[name]) for name in names if data.get(name)}})
         if "agent" in found:
             found["agent"] = -abs(found["agent"]) - 1  # of another store: never one of ours
         return found
 
+    def _name(self, old: str) -> str:
+        """What a run of the archive is called here."""
+        number, child = _parsed(old)
+        return run_name(self._numbers[number], child)
+
     def _run(self, row: Row) -> Row:
-        parsed = parse_run_name(row["name"])
-        assert parsed is not None
+        number, child = _parsed(row["name"])
         parent = row.get("parent")
         return {
-            "id": self._runs[row["name"]], "number": self._numbers[parsed[0]], "child": parsed[1] or 0,
+            "id": self._runs[row["name"]], "number": self._numbers[number], "child": child or 0,
             "parent": self._runs[parent] if parent is not None else None, "origin": row["name"],
         }  # fmt: skip
+
+
+def _parsed(name: str) -> tuple[int, int | None]:
+    parsed = parse_run_name(name)
+    assert parsed is not None, "examined before"
+    return parsed
 
 
 def _insert_rows(tx: Tx, each: Archived, rows: Iterator[Row], convert: _Convert) -> None:

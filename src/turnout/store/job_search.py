@@ -22,7 +22,7 @@ _JOBS = schema.jobs
 _BY_NUMBER = frozenset({"name", "created"})  # of a job: its number tells both
 _TALLIED = frozenset({"state", "runs", "counts", "done", "failed", "live"})
 _READ: dict[str, Callable[[Any], object]] = {
-    **dict.fromkeys(("label", "experiment", "workspace", "target", "created"), lambda value: value),
+    **dict.fromkeys(("label", "experiment", "workspace", "target", "created", "origin"), lambda value: value),
     "tags": lambda spec: json.loads(spec).get("tags", {}),
 }
 _PART = 500

@@ -23,7 +23,7 @@ class Due:
     environment: str
 
 
-def due_notices(connection: sa.Connection, *, most: int = 20) -> list[Due]:
+def due_notices(connection: sa.Connection, *, most: int = 32) -> list[Due]:
     """Jobs that are over and not told of yet, oldest first."""
     going = sa.exists().where(_RUNS.c.job_id == _JOBS.c.id, _RUNS.c.state.in_(_LIVE))
     select = sa.select(_JOBS.c.id, _JOBS.c.notify, _JOBS.c.environment).where(_JOBS.c.notify.is_not(None), ~going)

@@ -141,10 +141,19 @@ def run_events(connection: sa.Connection, run: int) -> list[View]:
     job = connection.execute(sa.select(schema.runs.c.job_id).where(schema.runs.c.id == run)).scalar_one()
     where = (job_events.c.job_id == job, job_events.c.event == str(EventName.CAPTURE_BEFORE))
     captured = connection.execute(sa.select(job_events).where(*where)).all()
-    ordered = [*rows[:1], *captured, *rows[1:]]
+    return _events([*rows[:1], *captured, *rows[1:]])
+
+
+def job_events(connection: sa.Connection, job: int) -> list[View]:
+    """The job's own history: what is told once, not of each of its runs."""
+    table = schema.job_events
+    return _events(connection.execute(sa.select(table).where(table.c.job_id == job).order_by(table.c.seq)).all())
+
+
+def _events(rows: Sequence[Any]) -> list[View]:
     return [
         {"seq": seq, "time": moment(row.time), "event": row.event, "data": json.loads(row.data)}
-        for seq, row in enumerate(ordered, 1)
+        for seq, row in enumerate(rows, 1)
     ]
 
 

@@ -24,18 +24,22 @@ class Earlier:
     answer: dict[str, object]
 
 
-def once(tx: Tx, key: str | None, body: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `work` gives, or gave when a user's request with the same key was answered before; without a key, each time.
+def once(
+    tx: Tx, key: str | None, body: str | bytes, work: Callable[[], dict[str, Any]], *, principal: str = USER
+) -> dict[str, Any]:
+    """What `work` gives, or gave when a request of `principal` with the same key was answered before; without a key,
+    each time.
 
     `body` is what the request asks for. InvalidInput when the key was used for something else.
     """
     if key is None:
         return work()
-    body_hash = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
-    earlier = find_answer(tx, USER, key)
+    said = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    body_hash = hashlib.sha256(said).hexdigest()
+    earlier = find_answer(tx, principal, key)
     if earlier is None:
         answer = work()
-        keep_answer(tx, USER, key, body_hash, answer)
+        keep_answer(tx, principal, key, body_hash, answer)
         return answer
     if earlier.body_hash != body_hash:
         raise InvalidInput("this idempotency key was used for another request", hint="make a new key for each")

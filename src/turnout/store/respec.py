@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from turnout.errors import Conflict
 from turnout.model.ids import run_name
 from turnout.model.spec import JobSpec, RunSpec
 from turnout.store import schema
@@ -24,10 +25,14 @@ class Respecified:
 
 
 def respecify(connection: sa.Connection, name: str) -> Respecified:
-    """The run of that name: a child as a run of its own, a parent with as many children. NotFound."""
+    """The run of that name: a child as a run of its own, a parent with as many children. NotFound; Conflict when it was
+    imported without its files."""
     runs, jobs, tags = schema.runs, schema.jobs, schema.tags
     row = connection.execute(sa.select(runs).where(runs.c.id == find_run(connection, name))).one()
     spec = load_jobs(connection, {row.job_id})[row.job_id].spec
+    if spec.before is None and spec.before_files:
+        hint = "export it once more, without --no-files, and import that; or submit it from its project"
+        raise Conflict(f"the files that {name} was given are not here: it was imported without them", hint=hint)
     told = connection.execute(sa.select(jobs.c.spec).where(jobs.c.id == row.job_id)).scalar_one()
     tagged = connection.execute(sa.select(tags.c.name, tags.c.value).where(tags.c.run_id == row.id))
     children = row.children_planned

@@ -342,11 +342,11 @@ shares = sa.Table(  # named files: what a name means now; a job that read it kee
     sa.Column("updated", _Time, nullable=False),
 )
 
-imports = sa.Table(  # archives that were taken in, each once: jobs `first_job` to `last_job`
+imports = sa.Table(  # archives that were taken in, once into a workspace: jobs `first_job` to `last_job`
     "imports",
     metadata,
     sa.Column("archive", sa.Text, primary_key=True),
-    sa.Column("workspace", sa.Text, nullable=False),
+    sa.Column("workspace", sa.Text, primary_key=True),
     sa.Column("first_job", sa.BigInteger, nullable=False),
     sa.Column("last_job", sa.BigInteger, nullable=False),
     sa.Column("created", _Time, nullable=False),

@@ -15,7 +15,9 @@ from turnout.store import schema
 from turnout.store.conditions import COLUMNS, FEW, Compiler, Condition, rows_of, several
 
 _RUNS = schema.runs
-_NULLABLE = frozenset({"reason", "exit_code", "node", "label", "parent", "queued", "started", "ended", "duration"})
+_NULLABLE = frozenset({
+    "reason", "exit_code", "node", "label", "parent", "queued", "started", "ended", "duration", "origin",
+})  # fmt: skip
 _TIMES = frozenset({"created", "started", "ended"})  # each with an index of its own
 _INDEXED = _TIMES | FEW | {"name", "job", "exit_code", "duration"}
 

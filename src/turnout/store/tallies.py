@@ -28,6 +28,11 @@ def job_counts(connection: sa.Connection, jobs: Iterable[int] | None = None) -> 
     return counts
 
 
+def count_runs(connection: sa.Connection, jobs: Iterable[int]) -> int:
+    """How many runs these jobs have together, as every list counts them."""
+    return sum(sum(counts.values()) for counts in job_counts(connection, jobs).values())
+
+
 def live_of(counts: Counts) -> int:
     return sum(counts.get(state, 0) for state in LIVE)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+import sqlite3
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from sqlalchemy.engine import Engine
@@ -30,10 +31,12 @@ def tidy(engine: Engine, *, dry_run: bool = False) -> Tidied:
             cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
         )
         is_worth_it = free * size >= _LEAST and free * _SHARE >= pages
-        if dry_run:
-            return Tidied(bytes=before, freed=free * size if is_worth_it else 0)
+        if dry_run:  # the log goes into the file, which then has all pages, or all that are not empty
+            after = (pages - free * is_worth_it) * size
+            return Tidied(bytes=before, freed=max(0, before - after))
         if is_worth_it:
-            cursor.execute("VACUUM")
+            with suppress(sqlite3.OperationalError):  # there is no room to write it anew: another time
+                cursor.execute("VACUUM")
         cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return Tidied(bytes=_size(path), freed=max(0, before - _size(path)))
 

@@ -27,7 +27,17 @@ Counts = Dict[str, int]
 
 
 class BadArchive(ValueError):
-    """The file is no archive, is one of another format, or is not as it was written."""
+    """The file is no archive, is one of another format, or is not as it was written. `hint` says what to do."""
+
+    hint = "export it again, or copy it again"
+
+
+class NoArchive(BadArchive):
+    hint = "`turnout export WORKSPACE FILE` writes an archive"
+
+
+class OtherFormat(BadArchive):
+    hint = "import it with the turnout that wrote it, or a newer one; or export it there again with this version"
 
 
 class Failed(BadArchive):
@@ -138,13 +148,11 @@ class Reader:
         self._found: Counts = {}
         self._names: Set[str] = set()
         self.counts: Counts = {}
-        name, size = self._member()
-        if name != _HEAD:
-            raise BadArchive("the file is not an archive of turnout")
-        self.head = self._note(name, size)
+        self.head = self._note(_HEAD, self._begin())
         if self.head.get("format") != FORMAT:
             found = str(self.head.get("format"))[:20]
-            raise BadArchive(f"the archive has format {found}, and this turnout reads format {FORMAT}")
+            wrote = str(self.head.get("turnout"))[:20]
+            raise OtherFormat(f"the archive has format {found}, of turnout {wrote}; this one reads format {FORMAT}")
 
     def parts(self) -> Iterator[Part]:
         """All parts in order; what of a part was not read is passed over."""
@@ -184,12 +192,25 @@ class Reader:
             pieces.append(piece)
             missing -= len(piece)
         content = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._digest.update(content)
-        self.position += count
+        self._taken(content)
         return content
 
-    def _member(self) -> Tuple[str, int]:
-        block = self.exactly(_BLOCK)
+    def _taken(self, content: bytes) -> None:
+        self._digest.update(content)
+        self.position += len(content)
+
+    def _begin(self) -> int:
+        """Passes the header of the first part, whose name no other file begins with, and gives that part's size."""
+        name = _HEAD.encode() + b"\0"
+        start = self._stream.read(len(name))
+        if not start or not name.startswith(start):
+            raise NoArchive("this is not an archive of turnout")
+        self._taken(start)
+        return self._member(start)[1]
+
+    def _member(self, start: bytes = b"") -> Tuple[str, int]:
+        """The name and size of the next part; `start` are bytes of its header that were read before."""
+        block = start + self.exactly(_BLOCK - len(start))
         try:
             member = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
         except (tarfile.HeaderError, ValueError) as error:

@@ -54,8 +54,12 @@ def delete_job(names: tuple[str, ...], yes: bool, json: bool) -> None:
 
 
 @delete.command("experiment")
-@click.argument("name")
-@click.option("--workspace", help="The workspace it is in, where several have one of that name.")
+@click.argument("name", shell_complete=names_of("experiments"))
+@click.option(
+    "--workspace",
+    shell_complete=names_of("workspaces"),
+    help="The workspace it is in, where several have one of that name.",
+)
 @_yes
 @as_json
 def delete_experiment(name: str, workspace: str | None, yes: bool, json: bool) -> None:
@@ -66,7 +70,7 @@ def delete_experiment(name: str, workspace: str | None, yes: bool, json: bool) -
 
 
 @delete.command("workspace")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("workspaces"))
 @_yes
 @as_json
 def delete_workspace(name: str, yes: bool, json: bool) -> None:

@@ -7,12 +7,18 @@ import click
 from turnout.cli.options import as_json
 
 
+def _next_words(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from turnout.cli import helping
+
+    return helping.complete(context, parameter, incomplete)
+
+
 @click.command("help")
-@click.argument("words", nargs=-1, metavar="[COMMAND]... | topics")
+@click.argument("words", nargs=-1, metavar="[COMMAND]... | TOPIC | topics", shell_complete=_next_words)
 @as_json
 @click.pass_context
 def help_(context: click.Context, words: tuple[str, ...], json: bool) -> None:
-    """Tell about a command, or list the topics of the documentation."""
+    """Tell about a command, show a page of the documentation, or list its topics."""
     from turnout.cli import helping
 
     helping.show(context, words, json)

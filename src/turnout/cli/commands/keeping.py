@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import as_json
+from turnout.cli.options import as_json, names_of
 
 
 @click.command()
-@click.argument("workspace")
+@click.argument("workspace", shell_complete=names_of("workspaces"))
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--experiment", help="Only this experiment.")
+@click.option("--experiment", shell_complete=names_of("experiments"), help="Only this experiment.")
 @click.option("--jobs", metavar="JOB,…", help="Only these jobs.")
 @click.option("--finished", is_flag=True, help="Leave out jobs that are not over, instead of refusing.")
 @click.option("--no-files", is_flag=True, help="Leave out the files that runs were given and left.")
@@ -61,12 +61,19 @@ def gc(dry_run: bool, json: bool) -> None:
 
 @click.command()
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option(
+    "--grace",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    show_default=True,
+    help="Seconds that a prolog or epilog has to end; then it is broken off.",
+)
 @as_json
-def uninstall(yes: bool, json: bool) -> None:
+def uninstall(yes: bool, grace: float, json: bool) -> None:
     """End all runs, the hub and its agents, and remove everything turnout keeps.
 
-    Refuses, and removes nothing, when something cannot be ended. The package itself stays.
+    Refuses, and removes nothing, when something cannot be ended: it says what. The package itself stays.
     """
     from turnout.cli import uninstalling
 
-    uninstalling.uninstall(yes, json)
+    uninstalling.uninstall(yes, grace, json)

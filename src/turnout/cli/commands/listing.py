@@ -130,10 +130,10 @@ def list_nodes(**options: Any) -> None:
 
 
 @list_.command("shares")
-@click.argument("name", metavar="[SHARE]", required=False, shell_complete=names_of("shares"))
-@as_json
-def list_shares(name: str | None, json: bool) -> None:
-    """Named shares, or the files in one of them."""
-    from turnout.cli import sharing
+@_names("shares", "[SHARE]...")
+@_options("shares")
+def list_shares(**options: Any) -> None:
+    """Named shares; of one that is named, the files in it."""
+    from turnout.cli import listing
 
-    sharing.list_shares(name, json)
+    listing.show_shares(listing.Asked(**options))

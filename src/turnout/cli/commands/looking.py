@@ -8,7 +8,7 @@ from turnout.cli.options import as_json, meant, names_of, run_name
 
 
 @click.command()
-@click.argument("name", metavar="[RUN|JOB]", required=False, callback=meant, shell_complete=names_of("runs"))
+@click.argument("name", metavar="[RUN|JOB]", required=False, callback=meant, shell_complete=names_of("runs", "jobs"))
 @as_json
 def status(name: str | None, json: bool) -> None:
     """What is going on: the runs that are not over, or how one run or job stands."""
@@ -18,7 +18,7 @@ def status(name: str | None, json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="RUN|JOB", shell_complete=names_of("runs"))
+@click.argument("name", metavar="RUN|JOB", callback=meant, shell_complete=names_of("runs", "jobs"))
 @click.option("--tail", type=click.IntRange(min=1), default=100, show_default=True, help="Begin so many lines back.")
 @as_json
 def attach(name: str, tail: int, json: bool) -> int:
@@ -45,10 +45,10 @@ def logs(name: str, follow: bool, attempt: int | None, tail: int | None, json: b
 
 
 @click.command()
-@run_name
+@click.argument("name", metavar="RUN|JOB", callback=meant, shell_complete=names_of("runs", "jobs"))
 @as_json
 def events(name: str, json: bool) -> None:
-    """A run's history, step by step."""
+    """The history of a run, or of a job apart from its runs, step by step."""
     from turnout.cli import look
 
     look.events(name, json)
@@ -66,7 +66,7 @@ def metrics(name: str, metrics: tuple[str, ...], json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="RUN|JOB", callback=meant, shell_complete=names_of("runs"))
+@click.argument("name", metavar="RUN|JOB", callback=meant, shell_complete=names_of("runs", "jobs"))
 @as_json
 def show(name: str, json: bool) -> None:
     """Everything about one run or job."""
@@ -76,7 +76,7 @@ def show(name: str, json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", metavar="RUN|JOB|NODE", shell_complete=names_of("runs"))
+@click.argument("name", metavar="RUN|JOB|NODE", callback=meant, shell_complete=names_of("runs", "jobs", "nodes"))
 @as_json
 def why(name: str, json: bool) -> None:
     """Why a run or job waits, or ended as it did; what a node does."""

@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from turnout.cli.commands.surroundings import surroundings
-from turnout.cli.options import as_json, names_of
+from turnout.cli.options import as_json, names_of, paths
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.argument("command", nargs=-1, metavar="SCRIPT-or-COMMAND [ARGS]...", type=click.UNPROCESSED)
+@click.argument(
+    "command", nargs=-1, metavar="SCRIPT-or-COMMAND [ARGS]...", type=click.UNPROCESSED, shell_complete=paths()
+)
 @click.option("--target", shell_complete=names_of("targets"), help="Where to run.")
 @click.option("--experiment", shell_complete=names_of("experiments"), help="The experiment it belongs to.")
 @click.option("--workspace", shell_complete=names_of("workspaces"), help="The workspace of the experiment.")
@@ -44,7 +46,12 @@ from turnout.cli.options import as_json, names_of
     show_default=True,
     help="With --nodes and --runs: the first free node takes the next child, or each has its share beforehand.",
 )
-@click.option("--parent-script", metavar="SCRIPT", help="Run this once on each node, before the children there.")
+@click.option(
+    "--parent-script",
+    metavar="SCRIPT",
+    shell_complete=paths(),
+    help="Run this once on each node, before the children there.",
+)
 @click.option("--keep-node", is_flag=True, help="Let the node stay, with the run's directory, until it is released.")
 @click.option("--held", is_flag=True, help="Submit, but wait for `turnout release`.")
 @click.option(

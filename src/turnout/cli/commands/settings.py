@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import Commands, as_json
+from turnout.cli.options import Commands, as_json, names_of
 
 
 @click.group(cls=Commands)
@@ -15,7 +15,7 @@ def config() -> None:
 
 
 @config.command("show")
-@click.argument("key", metavar="[SECTION[.KEY]]", required=False)
+@click.argument("key", metavar="[SECTION[.KEY]]", required=False, shell_complete=names_of("settings"))
 @click.option("--origin", is_flag=True, help="Tell where each value is from.")
 @as_json
 def config_show(key: str | None, origin: bool, json: bool) -> None:
@@ -72,7 +72,7 @@ def secret() -> None:
 
 
 @secret.command("set")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("secrets"))
 @click.option("--from-stdin", is_flag=True, help="Read the value from standard input instead of asking for it.")
 @click.option("--keyring", is_flag=True, help="Keep it in the keyring of your system instead of in a file.")
 @as_json
@@ -93,7 +93,7 @@ def secret_list(json: bool) -> None:
 
 
 @secret.command("remove")
-@click.argument("name")
+@click.argument("name", shell_complete=names_of("secrets"))
 @as_json
 def secret_remove(name: str, json: bool) -> None:
     """Forget a secret."""

@@ -49,7 +49,12 @@ def cancel_all(place: str | None, json: bool) -> None:
 
 @click.command()
 @click.argument(
-    "names", nargs=-1, required=True, metavar="RUN|JOB|NODE...", callback=meant, shell_complete=names_of("jobs")
+    "names",
+    nargs=-1,
+    required=True,
+    metavar="RUN|JOB|NODE...",
+    callback=meant,
+    shell_complete=names_of("jobs", "runs", "nodes"),
 )
 @as_json
 def release(names: tuple[str, ...], json: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from turnout.cli.options import names_of
+from turnout.cli.completing import names_of, paths
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ACTIONS = click.Choice(["none", "download", "mount"])
@@ -24,12 +24,20 @@ def _inputs(kind: str) -> list[Callable[[Any], Any]]:
             f"--{kind}-action", type=_ACTIONS, help="A read-only view (mount, the default), a copy per run, or none."
         ),
         click.option(f"--{kind}-writable", is_flag=True, default=None, help="Let the run change its downloaded copy."),
-        click.option(f"--{kind}-local", metavar="DIR", help="With the action none: a directory that is there already."),
+        click.option(
+            f"--{kind}-local",
+            metavar="DIR",
+            shell_complete=paths("dir"),
+            help="With the action none: a directory that is there already.",
+        ),
     ]
 
 
 _OPTIONS = [
-    click.option("--setup", metavar="NAME", help="Install what this setup of turnout.yaml names, once per node."),
+    click.option(
+        "--setup", metavar="NAME", shell_complete=names_of("setups"),
+        help="Install what this setup of turnout.yaml names, once per node.",
+    ),
     *_inputs("data"),
     *_inputs("model"),
     click.option(

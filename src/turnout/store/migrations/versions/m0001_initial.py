@@ -78,7 +78,7 @@ def upgrade() -> None:
         sa.Column("first_job", sa.BigInteger(), nullable=False),
         sa.Column("last_job", sa.BigInteger(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.PrimaryKeyConstraint("archive", name=op.f("pk_imports")),
+        sa.PrimaryKeyConstraint("archive", "workspace", name=op.f("pk_imports")),
     )
     op.create_table(
         "job_events",
