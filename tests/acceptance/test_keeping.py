@@ -50,12 +50,21 @@ class TestDelete:
         after = json.loads(user("run", "--wait", "--json", "true").stdout)["name"]
         assert int(after.removeprefix("run")) > int(name.removeprefix("run")), "names are not given out again"
 
+    def test_what_goes_is_named_without_what_lies_between(self, user: Cli, project: Path) -> None:
+        jobs = [user.json("run", "-d", "true")["job"] for _ in range(5)]
+        for job in jobs:
+            user("attach", job)
+        first, _, third, *_ = jobs
+        assert f"deleted 2 runs and 2 jobs ({first}, {third})" in user("delete", "job", first, third, "--yes").stdout
+        user("delete", "job", jobs[1], "--yes")
+        assert f"({jobs[3]}, {jobs[4]})" in user("delete", "job", f"{jobs[3]}-{jobs[4]}", "--yes").stdout
+
     def test_a_parent_goes_with_its_children_and_no_child_alone(self, user: Cli, project: Path) -> None:
         parent = user.json("run", "-d", "--repeat", "2", "true")["runs"][0]
         over(user, parent)
         refused = user("delete", "run", f"{parent}.1", "--yes", check=False)
         assert refused.returncode == 4 and f"turnout delete run {parent}`" in refused.stderr
-        assert user.json("delete", "run", parent, "--yes")["runs"] == 3
+        assert user.json("delete", "run", parent, "--yes")["runs"] == 2, "a parent is counted as its children"
 
     def test_what_is_not_over_is_refused(self, user: Cli, project: Path) -> None:
         going = user.json("run", "-d", "--workspace", "busy", "sleep", "100")
@@ -280,6 +289,8 @@ class TestUninstall:
         there("hub", "stop")
         (there.home / "config.yaml").write_text("genral: {}\n")
         assert there("hub", "start", check=False).returncode == 2
+        assert there("uninstall", check=False).returncode == 2, "nobody to ask"
+        wait_until(lambda: "no hub is running" in there("hub", "status").stdout, 20, "it stays without its settings")
         assert there.json("uninstall", "--yes")["runs_ended"] == 1
         assert not there.home.exists()
         wait_until(lambda: not processes_of(there.home), 5.0)

@@ -425,6 +425,18 @@ class TestSecretsOfRuns:
         assert done.stdout == "****************\n***********!\n1\n"
         assert cli("logs", "$lastrun").stdout == done.stdout
 
+    def test_from_the_keyring(self, cli: Cli, tmp_path: Path) -> None:
+        """A real one, of the kind that keeps a file."""
+        env = {"PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring", "XDG_DATA_HOME": str(tmp_path)}
+        env["TURNOUT_SECRET_OTHER"] = "x"
+        cli("secret", "set", "WANDB", "--keyring", "--from-stdin", input="hunter2 and more", env=env)
+        listed = {each["name"]: each["where"] for each in cli.json("secret", "list", env=env)}
+        assert listed == {"WANDB": "keyring", "OTHER": "environment"}
+        assert json.loads((cli.home / "secrets.json").read_text()) == {"WANDB": None}
+        assert cli("run", "--wait", "--env", "KEY=secret:WANDB", *self.SHOW, env=env).stdout == "same\n"
+        assert "removed from the keyring" in cli("secret", "remove", "WANDB", env=env).stdout
+        assert cli("run", "--env", "KEY=secret:WANDB", "true", env=env, check=False).returncode == NOT_FOUND
+
     def test_one_that_is_nowhere_is_told_before_anything_is_done(self, cli: Cli) -> None:
         done = cli("run", "--env", "KEY=secret:WANDB", "true", check=False)
         assert done.returncode == NOT_FOUND and "turnout secret set WANDB" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.harness import Cli, processes_of, wait_until
+from turnout.testing.conda import make_channel, make_package
 
 #: A real pip that reaches nothing but the directory of our own packages.
 Shop = dict[str, str]
@@ -180,3 +182,31 @@ def test_an_index_that_needs_a_secret(cli: Cli, shop: Shop, project: Callable[[s
     why = cli("why", "run2").stdout
     assert done.returncode != 0 and "nosuch" in why
     assert "Looking in links: ****" in why and shop["PIP_FIND_LINKS"] not in why
+
+
+@pytest.fixture
+def conda(tmp_path: Path) -> dict[str, str]:
+    """Real packages of conda in a channel of our own, and a `conda` that installs them."""
+    channel, programs = tmp_path / "channel", tmp_path / "bin"
+    records = [make_package(channel, "gadget", version, {"bin/gadget": f"#!/bin/sh\necho gadget {version}\n".encode()})
+               for version in ("1.5", "2.0")]  # fmt: skip
+    programs.mkdir()
+    (programs / "conda").write_text(f'#!/bin/sh\nexec {sys.executable} -m turnout.testing.conda "$@"\n')
+    (programs / "conda").chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    return {"CONDA_CHANNELS": make_channel(channel, records), "PATH": path, "VIRTUAL_ENV": "", "CONDA_PREFIX": ""}
+
+
+def test_packages_of_conda(cli: Cli, conda: dict[str, str], project: Callable[[str], None]) -> None:
+    project("  lab:\n    conda-packages: [gadget=1.5]\n  new:\n    conda-packages: ['gadget>=1.5']\n")
+    shell = ("sh", "-c", 'gadget; echo "$CONDA_PREFIX"')
+    first, second = (cli("run", "--setup", "lab", *shell, env=conda, timeout=120).stdout for _ in range(2))
+    assert first.startswith("gadget 1.5\n") and first == second, "made once"
+    assert [setup_event(cli, run)["found"] for run in ("run1", "run2")] == [False, True]
+    assert cli("run", "--setup", "new", "gadget", env=conda, timeout=120).stdout == "gadget 2.0\n"
+
+
+def test_a_package_that_conda_does_not_have(cli: Cli, conda: dict[str, str], project: Callable[[str], None]) -> None:
+    project("  lab:\n    conda-packages: [nosuch]\n")
+    assert cli("run", "--wait", "--setup", "lab", "true", env=conda, timeout=120, check=False).returncode != 0
+    assert "No candidates were found for nosuch" in cli("why", "run1").stdout

@@ -5,6 +5,7 @@ Both who looks at it are asked: the command, before it sends anything, and the h
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -155,6 +156,16 @@ def test_the_same_row_twice(door: Door) -> None:
         with pytest.raises(InvalidInput, match=f"row.* of {table}.* twice"):
             door.take(door.file.read_bytes())
         assert not door.hub.lab.everything()["jobs"]
+
+
+@pytest.mark.parametrize("child", ["run77", "job1", ["run1"], {"run": 1}, 7])
+def test_an_event_that_names_a_run_which_is_not_in_it(door: Door, child: object) -> None:
+    """It would be taken for a run of this store."""
+    row = {"run": "run1", "seq": 99, "time": 1.0, "event": "child_created", "data": json.dumps({"child": child})}
+    rows = member("rows/events-0002.jsonl.gz", gzip.compress(json.dumps(row).encode() + b"\n"))
+    with pytest.raises(InvalidInput, match="is not in the archive"):
+        door.take(sealed([*door.parts(), rows]))
+    assert not any(door.hub.lab.everything()[table] for table in ("jobs", "runs", "events", "imports"))
 
 
 def test_content_that_is_not_what_its_name_says(door: Door) -> None:

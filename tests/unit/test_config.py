@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
 
+import keyring.backends.fail
+import keyring.backends.null
 import pytest
 import yaml
 from hypothesis import given
@@ -21,7 +22,7 @@ from turnout.config.layers import variables
 from turnout.config.sections import ROOT
 from turnout.config.setting import Setting, walk
 from turnout.config.template import TEMPLATE
-from turnout.errors import InvalidInput, NotFound
+from turnout.errors import InvalidInput, NotFound, Unavailable
 from turnout.home import Home
 
 
@@ -456,23 +457,16 @@ class TestSecrets:
             secrets.resolve("KEY", home)
         assert "turnout secret set KEY" in caught.value.hint
 
-    def test_the_keyring_where_there_is_one(self, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / "keyring").mkdir()
-        (tmp_path / "keyring" / "__init__.py").write_text(
-            "kept = {}\ndef set_password(s, n, v): kept[s, n] = v\n"
-            "def get_password(s, n): return kept.get((s, n))\ndef delete_password(s, n): del kept[s, n]\n"
-        )
-        (tmp_path / "keyring" / "errors.py").write_text("class KeyringError(Exception): pass\n")
-        monkeypatch.syspath_prepend(str(tmp_path))
-        secrets.store("KEY", "in the ring", home, in_keyring=True)
-        assert "in the ring" not in Path(secrets.secrets_file(home)).read_text()
-        assert secrets.resolve("KEY", home) == "in the ring"
-        assert secrets.known(home) == [secrets.Known("KEY", "keyring")]
-        assert secrets.remove("KEY", home).place == "keyring"
+    def test_a_keyring_that_does_not_answer_has_nothing(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As on a server where nobody is logged in. What is known to be in it is another matter."""
+        monkeypatch.setattr(keyring.core, "_keyring_backend", keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call]
         with pytest.raises(NotFound):
             secrets.resolve("KEY", home)
-        for module in ("keyring", "keyring.errors"):
-            monkeypatch.delitem(sys.modules, module)
+        monkeypatch.setattr(keyring.core, "_keyring_backend", keyring.backends.null.Keyring())  # type: ignore[no-untyped-call]
+        secrets.store("KEY", "in the ring", home, in_keyring=True)
+        monkeypatch.setattr(keyring.core, "_keyring_backend", keyring.backends.fail.Keyring())  # type: ignore[no-untyped-call]
+        with pytest.raises(Unavailable, match="does not answer"):
+            secrets.resolve("KEY", home)
 
     def test_removing(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
         secrets.store("KEY", "x", home)

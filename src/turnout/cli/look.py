@@ -131,7 +131,7 @@ def events(name: str, json: bool) -> None:
     if parse_job_name(name) is not None:
         view = client.job(name)
         counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
-        print(f"its runs: {counts}; `turnout events RUN` tells of one, `turnout list runs {name}` lists them")
+        print(f"its runs: {counts}; `turnout list runs {name}` lists them")
 
 
 def _data(data: dict[str, Any]) -> str:

@@ -6,7 +6,8 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from json import loads as load_json
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from turnout.cli import render
 from turnout.cli.deleting import ask
 from turnout.client import Client
 from turnout.client.connect import start_hub
-from turnout.errors import Conflict, InvalidInput, NotFound, TurnoutError
+from turnout.errors import Conflict, HubUnreachable, InvalidInput, NotFound, TurnoutError
 from turnout.home import Home, HubRecord
 
 #: What turnout puts into its state directory. All else there is somebody's, and stays.
@@ -31,25 +32,34 @@ def uninstall(yes: bool, grace: float, json: bool) -> None:
     if not home.lock_file.exists():
         _tell({"home": str(home.root), "runs_ended": 0, "removed": [], "left": []}, json)
         return
-    client = _reach(home)
-    live = client.hub()["live_runs"]
-    if not yes and not ask(
-        f"end {live} runs, the hub and its agents, and remove all that turnout keeps in {home.root}, "
-        "with your settings and secrets there?"
-    ):
-        raise InvalidInput("nothing was changed", hint="say y to go on")
-    ended = _end_everything(client, home, grace)
+    with _hub(home) as client:
+        live = render.count(client.hub()["live_runs"], "run")
+        if not yes and not ask(
+            f"end {live}, the hub and its agents, and remove all that turnout keeps in {home.root}, "
+            "with your settings and secrets there?"
+        ):
+            raise InvalidInput("nothing was changed", hint="say y to go on")
+        ended = _end_everything(client, home, grace)
     _tell({"home": str(home.root), "runs_ended": ended, **_remove(home)}, json)
 
 
-def _reach(home: Home) -> Client:
-    """The hub, which knows what goes on. Settings that are wrong are no reason to keep an installation."""
+@contextmanager
+def _hub(home: Home) -> Iterator[Client]:
+    """The hub, which knows what goes on. Settings that are wrong are no reason to keep an installation; but a hub that
+    was started without them does not stay."""
     client = Client()
+    is_bare = False
     try:
         client.hub()
     except (InvalidInput, NotFound):
         start_hub(home, bare=True)
-    return client
+        is_bare = True
+    try:
+        yield client
+    finally:
+        if is_bare:
+            with suppress(HubUnreachable):
+                Client(start=False).stop_hub()
 
 
 def _end_everything(client: Client, home: Home, grace: float) -> int:

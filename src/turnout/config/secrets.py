@@ -43,7 +43,7 @@ def resolve(name: str, home: Home | None = None) -> str:
     kept = _read(home)
     value = kept.get(name)
     if value is None:
-        value = _from_keyring(name)
+        value = _from_keyring(name, must_answer=name in kept)
     if value is None:
         value = ask_vault(name, _settings(home))
     if value is None:
@@ -169,6 +169,12 @@ def _settings(home: Home) -> Config:
     return load(home.config_file)
 
 
-def _from_keyring(name: str) -> str | None:
-    found = _keyring("get_password", name) if has_keyring() else None
+def _from_keyring(name: str, *, must_answer: bool) -> str | None:
+    """None also where there is no keyring that answers, as on most servers, unless the secret is known to be in it."""
+    try:
+        found = _keyring("get_password", name) if has_keyring() else None
+    except Unavailable:
+        if must_answer:
+            raise
+        return None
     return None if found is None else str(found)

@@ -24,13 +24,10 @@ from turnout.hub.listing import cancelled
 from turnout.hub.notifier import Notifier
 from turnout.hub.reading import Key, reading
 from turnout.hub.snapshots import Snapshots
-from turnout.model.event import EventName
 from turnout.model.ids import target_of
 from turnout.model.spec import JobSpec
-from turnout.schedule.explain import Place, Situation, explain
 from turnout.spec.check import check
-from turnout.store import naming, overviews, reads, search
-from turnout.store.jobs import load_jobs
+from turnout.store import naming, overviews, reads
 from turnout.store.queue import live_runs, names_of
 from turnout.store.requests import once
 from turnout.store.store import Connection, Store
@@ -58,7 +55,6 @@ class HubState(BaseModel):
     stop: Callable[[], None]
     targets: Callable[[], dict[str, dict[str, Any]]]
     places: Callable[[], Collection[str]]
-    place: Callable[[str, int], Place | None]
 
 
 def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blobs, hub: HubState) -> APIRouter:
@@ -174,31 +170,6 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
             return once(tx, idempotency_key, f"release {names}", let_in)
 
         return list((await asyncio.wrap_future(store.submit(work)))["names"])
-
-    @router.get("/runs/{name}/why")
-    async def why(name: str) -> dict[str, Any]:
-        def work(connection: Connection) -> tuple[Situation, int, str]:
-            run = reads.find_run(connection, name)
-            (view,) = reads.show_runs(connection, [run], children=True)
-            ahead = search.waiting_ahead(connection, run)
-            job = reads.find_job(connection, view["job"])
-            spec = load_jobs(connection, {job})[job].spec
-            attempts = reads.run_attempts(connection, run)
-            is_staged = reads.run_events(connection, run)[-1]["event"] == EventName.DOWNLOAD_BEFORE
-            situation = Situation(
-                run=view, attempts=attempts, ahead=ahead, need=spec.resources, concurrent=spec.concurrent,
-                setup=spec.setup.name if spec.setup is not None and is_staged else "",
-                kept=reads.kept_directory(connection, run, view["attempts"]),
-            )  # fmt: skip
-            return situation, job, spec.where
-
-        situation, job, where = await reading(store, work)
-        place = await run_in_threadpool(hub.place, where, job)
-        return {
-            "run": situation.run["name"],
-            "state": situation.run["state"],
-            "why": explain(situation, place),
-        }
 
     return router
 

@@ -152,13 +152,13 @@ class Hub:
             stop=self._request_stop,
             targets=self._describe_targets,
             places=lambda: self._targets,
-            place=Places(self._targets, self._store, self._sessions, self._max_runs).look_at,
         )
         router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
         router.include_router(targets.make_router(self._targets))
         router.include_router(keeping.make_router(self._store, self._sweeper, self._home.nodes))
         router.include_router(restarting.make_router(self._store, self._dispatch, self.notifier, self._fleet.end_all))
-        router.include_router(reasons.make_router(self._store, self._sessions, state.place))
+        look_at = Places(self._targets, self._store, self._sessions, self._max_runs).look_at
+        router.include_router(reasons.make_router(self._store, self._sessions, look_at))
         router.include_router(archives.make_router(self._store, self._blobs, self._home.root / "cache"))
         only_wire = make_wire_app(wire)
         everything = make_app(router, only_wire)

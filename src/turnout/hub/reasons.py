@@ -1,4 +1,4 @@
-"""``why`` of jobs and of nodes."""
+"""``why`` of runs, of jobs and of nodes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from turnout import query
 from turnout.engine.sessions import Sessions
 from turnout.errors import NotFound
+from turnout.model.event import EventName
+from turnout.model.spec import JobSpec
 from turnout.schedule.explain import Place, Situation, explain
 from turnout.schedule.summary import explain_job, explain_node
 from turnout.store import reads, search
@@ -23,15 +25,23 @@ from turnout.store.store import Connection, Store
 def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Place | None]) -> APIRouter:
     router = APIRouter()
 
+    def look_at_run(name: str) -> dict[str, Any]:
+        with store.read() as connection:
+            (view,) = reads.show_runs(connection, [reads.find_run(connection, name)], children=True)
+            job = reads.find_job(connection, view["job"])
+            spec = load_jobs(connection, {job})[job].spec
+            situation = _situation(connection, spec, view)
+        return {"run": view["name"], "state": view["state"], "why": explain(situation, place(spec.where, job))}
+
     def look_at_job(name: str) -> dict[str, Any]:
         with store.read() as connection:
             job = reads.find_job(connection, name)
             (view,) = reads.show_jobs(connection, [job])
             found = groups_of(connection, job)
             first = next((group["names"][0] for group in found if group["state"] == "queued"), None)
-            situation = _situation(connection, job, first) if first is not None else None
-            where = load_jobs(connection, {job})[job].spec.where
-        waiting = explain(situation, place(where, job)) if situation is not None else []
+            spec = load_jobs(connection, {job})[job].spec
+            situation = _situation(connection, spec, {**first, "children": []}) if first is not None else None
+        waiting = explain(situation, place(spec.where, job)) if situation is not None else []
         return {"job": view["name"], "state": view["state"], "why": explain_job(view, found, waiting)}
 
     def look_at_node(name: str) -> dict[str, Any]:
@@ -51,6 +61,10 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
         state = "silent" if is_silent else "kept" if is_kept else "up"
         return {"node": name, "state": state, "why": lines}
 
+    @router.get("/runs/{name}/why")
+    async def why_run(name: str) -> dict[str, Any]:
+        return await run_in_threadpool(look_at_run, name)
+
     @router.get("/jobs/{name}/why")
     async def why_job(name: str) -> dict[str, Any]:
         return await run_in_threadpool(look_at_job, name)
@@ -69,11 +83,12 @@ def explain_node_past(node: str, runs: list[dict[str, Any]]) -> list[str]:
     return [line for line in explain_node(node, runs, is_silent=False, is_kept=False, max_runs=0) if "why run" in line]
 
 
-def _situation(connection: Connection, job: int, name: str) -> Situation:
-    run = reads.find_run(connection, name)
-    (view,) = reads.show_runs(connection, [run])
-    spec = load_jobs(connection, {job})[job].spec
+def _situation(connection: Connection, spec: JobSpec, view: dict[str, Any]) -> Situation:
+    run = reads.find_run(connection, view["name"])
+    is_staged = reads.run_events(connection, run)[-1]["event"] == EventName.DOWNLOAD_BEFORE
     return Situation(
-        run=view, attempts=reads.run_attempts(connection, run),
-        ahead=search.waiting_ahead(connection, run), need=spec.resources, concurrent=spec.concurrent,
+        run=view, attempts=reads.run_attempts(connection, run), ahead=search.waiting_ahead(connection, run),
+        need=spec.resources, concurrent=spec.concurrent,
+        setup=spec.setup.name if spec.setup is not None and is_staged else "",
+        kept=reads.kept_directory(connection, run, view["attempts"]),
     )  # fmt: skip

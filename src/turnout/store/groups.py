@@ -44,7 +44,7 @@ def _unwell(connection: sa.Connection, own: list[Condition]) -> list[View]:
     return [
         {**row, "nodes": [],
          "names": _names(connection, [*own, *(column.is_not_distinct_from(row[column.name]) for column in _CAUSE)])}
-        for row in connection.execute(select.order_by(count.desc(), *_CAUSE)).mappings()
+        for row in connection.execute(select.order_by(count.desc(), sa.func.min(_RUNS.c.id))).mappings()
     ]  # fmt: skip
 
 
