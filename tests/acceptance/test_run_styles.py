@@ -144,7 +144,7 @@ def test_a_held_job_waits_to_be_released(cli: Cli) -> None:
     assert cli("release", "job1").stdout == "run1 released\n"
     cli("attach", "run1")
     wait_until(lambda: shown(cli, "run1")["state"] == "completed")
-    assert cli("release", "job1").stdout == "nothing of that was held\n"
+    assert cli("release", "job1").stdout == "nothing of that was held or kept\n"
     assert cli("release", "run99", check=False).returncode != 0
 
 

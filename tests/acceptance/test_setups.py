@@ -200,10 +200,10 @@ def conda(tmp_path: Path) -> dict[str, str]:
 def test_packages_of_conda(cli: Cli, conda: dict[str, str], project: Callable[[str], None]) -> None:
     project("  lab:\n    conda-packages: [gadget=1.5]\n  new:\n    conda-packages: ['gadget>=1.5']\n")
     shell = ("sh", "-c", 'gadget; echo "$CONDA_PREFIX"')
-    first, second = (cli("run", "--setup", "lab", *shell, env=conda, timeout=120).stdout for _ in range(2))
+    first, second = (cli("run", "--wait", "--setup", "lab", *shell, env=conda, timeout=120).stdout for _ in range(2))
     assert first.startswith("gadget 1.5\n") and first == second, "made once"
     assert [setup_event(cli, run)["found"] for run in ("run1", "run2")] == [False, True]
-    assert cli("run", "--setup", "new", "gadget", env=conda, timeout=120).stdout == "gadget 2.0\n"
+    assert cli("run", "--wait", "--setup", "new", "gadget", env=conda, timeout=120).stdout == "gadget 2.0\n"
 
 
 def test_a_package_that_conda_does_not_have(cli: Cli, conda: dict[str, str], project: Callable[[str], None]) -> None:

@@ -63,7 +63,8 @@ def check_no_attempt_was_lost(seed: int, spared: frozenset[str]) -> frozenset[st
     for record in disk.records.values():
         restarts = [past for past in disk.events[record.id] if past.data.get("reason") == Reason.PREEMPTED]
         allowed = disk.jobs[disk.rows[record.id].job].retry.losses
-        assert allowed - record.losses_left <= len(restarts) and record.reason not in (Reason.NODE_LOST, Reason.INFRA), story
+        assert allowed - record.losses_left <= len(restarts), story
+        assert record.reason not in (Reason.NODE_LOST, Reason.INFRA), story
     return outcome.seen
 
 

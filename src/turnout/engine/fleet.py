@@ -160,6 +160,7 @@ class Fleet:
         for target in self.targets.values():
             mine = [a.handle for a in self._known.values() if a.target == target.name and a.handle is not None]
             if mine:
+                _log.warning("%s: %d agents that do not leave are ended", target.name, len(mine))
                 target.ask(lambda provider: provider.cancel(mine), "its agents cannot be ended")  # noqa: B023
 
     def _lose_dropped(self) -> None:
