@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from turnout.store import schema
 from turnout.store.writer import Tx
 
 LARGEST_INT = 2**1000  # well within a float's range
 _LONGEST_NAME = 256
-_INSERTS: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}  # both know ON CONFLICT
+
+
+def _insert_of(dialect: str) -> Any:
+    """Both know ON CONFLICT; only the one in use is imported, for PostgreSQL's takes long."""
+    return importlib.import_module(f"sqlalchemy.dialects.{dialect}").insert
 
 
 def insert_params(tx: Tx, given: list[tuple[int, Mapping[str, object]]]) -> None:
@@ -82,7 +86,7 @@ def _replace(tx: Tx, table: sa.Table, run: int, rows: list[dict[str, object]]) -
 def replace_rows(tx: Tx, table: sa.Table, rows: Sequence[Mapping[str, object]]) -> None:
     """Rows of parameters or tags, in place of those of the same run and name."""
     if rows:
-        insert = _INSERTS[tx.connection.dialect.name](table)
+        insert = _insert_of(tx.connection.dialect.name)(table)
         newest = {name: insert.excluded[name] for name in rows[0] if name not in ("run_id", "name")}
         replacing = insert.on_conflict_do_update(index_elements=["run_id", "name"], set_=newest)
         tx.connection.execute(replacing, rows)
