@@ -24,6 +24,12 @@ def python39() -> str:
     return _needed(found, "Python 3.9", "`pyenv install 3.9`, or set TURNOUT_TEST_PYTHON39")
 
 
+def sshd() -> str:
+    """The SSH server's path. Only root can let others log in; see `_needed`."""
+    found = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    return _needed(found if os.geteuid() == 0 else None, "an SSH server, and root", "apt install openssh-server")
+
+
 def _needed(found: str | None, what: str, how: str) -> str:
     """Where `CI` is set nothing may be left out: there, what is missing is a failure."""
     if found is None and os.environ.get("CI"):

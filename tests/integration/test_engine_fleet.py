@@ -15,9 +15,10 @@ from tests.integration.storing import PLENTY, Lab, output, running
 from tests.integration.storing import Agent as Hand
 from tests.integration.storing import lab as lab
 from turnout.engine.dispatch import Dispatch
-from turnout.engine.fleet import Fleet, Target
+from turnout.engine.fleet import Fleet
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Session, Sessions
+from turnout.engine.target import Target
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
 from turnout.schedule.lease import LeaseTable
 from turnout.store.agents import Agent, find_by_token, live_agents

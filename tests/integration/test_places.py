@@ -9,8 +9,8 @@ import pytest
 
 from tests.integration.storing import Lab
 from tests.integration.storing import lab as lab
-from turnout.engine.fleet import Target
 from turnout.engine.sessions import Session, Sessions
+from turnout.engine.target import Target
 from turnout.hub.places import Places
 from turnout.providers.local import LocalProvider
 from turnout.schedule.lease import LeaseTable

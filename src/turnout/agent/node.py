@@ -41,6 +41,7 @@ from turnout.agent.teller import Denied, Teller
 from turnout.agent.views import Views
 from turnout.agent.watch import Watch
 
+_PATHS = ("address", "directory", "cache")
 _GONE_HUB_SECONDS = 5.0  # an agent with nothing to do outlives its hub by this much
 _LONGEST_WAIT = 1.0
 _QUOTA = 100 << 30  # bytes of the cache, when nobody says
@@ -52,6 +53,7 @@ def run(order: Dict[str, Any], launcher: Launcher) -> None:
 
     If it is ordered to ``clear``, it only does away with what an earlier agent left.
     """
+    order = {**order, **{name: _absolute(str(order[name])) for name in _PATHS if name in order}}
     if order.get("clear"):
         clear(str(order["directory"]))
         return
@@ -203,6 +205,11 @@ class Node:
 
     def _line(self) -> HubLine:
         return HubLine(self._order["address"], self._order["token"])
+
+
+def _absolute(path: str) -> str:
+    """On a machine that is not the hub's, paths are told from where the agent is started."""
+    return path if path.startswith("tcp:") else os.path.abspath(path)
 
 
 def _begin_anew(order: Dict[str, Any], launcher: Launcher, began: float) -> NoReturn:

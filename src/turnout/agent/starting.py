@@ -13,6 +13,9 @@ from turnout.agent.stage import entrance_path, script_of
 from turnout.agent.supervisor import Order
 from turnout.wire.messages import JobOrder
 
+#: What a run has of its node where its submitter, who may be on another machine, did not say.
+_OF_THE_NODE = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
+
 
 def make_order(attempt: Attempt, job: JobOrder, *, has_gpus: bool) -> Order:
     """What the supervisor is told. `has_gpus`: the node has some, so those the run did not get are hidden from it."""
@@ -31,9 +34,11 @@ def make_order(attempt: Attempt, job: JobOrder, *, has_gpus: bool) -> Order:
 
 
 def job_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
-    """What the runs of a job share: the submitter's environment and ours, and the names XT scripts read."""
+    """What the runs of a job share: the node's environment as far as every program needs it, the submitter's and
+    ours, and the names XT scripts read."""
     path: List[str] = [sdk, *filter(None, [job.env.get("PYTHONPATH", "")])]
     return {
+        **{name: os.environ[name] for name in _OF_THE_NODE if name in os.environ},
         **job.env,
         "XT_EXPERIMENT_NAME": job.experiment,
         "XT_WORKSPACE_NAME": job.workspace,

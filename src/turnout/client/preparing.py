@@ -30,6 +30,7 @@ _NOT_INHERITED = (
     "TURNOUT_NODE", "TURNOUT_DATA_DIR", "TURNOUT_MODEL_DIR", "TURNOUT_SECRET_", "XT_",
 )  # fmt: skip
 
+_GROUPS = ("all", "minimal")
 #: Without these hardly any program works.
 _MINIMAL = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 
@@ -219,7 +220,7 @@ def _specify(wish: Wish, settings: configuration.Config, layout: Layout, setup: 
         script_path=what.script_path, repeat=repeat, total=total, target=target, experiment=experiment,
         workspace=workspace, label=wish.name, tags=dict(wish.tags), env=env,
         notify=ask.notice(general.notify),
-        inherited_env=surroundings(general), resources=wish.resources, grace=general.grace,
+        inherited_env=surroundings(general, is_here=is_here), resources=wish.resources, grace=general.grace,
         retry=ask.retry(general.retry) if wish.retry is None else wish.retry, priority=wish.priority,
         concurrent=wish.concurrent, umask=_umask(), held=wish.held, keep_node=wish.keep_node, nodes=wish.nodes,
         schedule=wish.schedule,
@@ -266,15 +267,15 @@ def with_secrets(spec: JobSpec, home: Home, *, is_here: bool) -> JobSpec:
     return replace(spec, inherited_env={**spec.inherited_env, **secrets})
 
 
-def surroundings(general: configuration.General) -> dict[str, str]:
+def surroundings(general: configuration.General, *, is_here: bool) -> dict[str, str]:
     """What runs get of here and now: who submits them, and of this environment ``all`` of it, a ``minimal`` part, or
-    that and some names more."""
-    wanted = general.env_inherit
+    that and some names more; on another machine, those names only."""
+    wanted = general.env_inherit if is_here else tuple(name for name in general.env_inherit if name not in _GROUPS)
     inherited = {
         name: value
         for name, value in os.environ.items()
         if name.isascii() and name.isidentifier() and not name.startswith(_NOT_INHERITED)
-        and ("all" in wanted or name in _MINIMAL or name in wanted)
+        and ("all" in wanted or (is_here and name in _MINIMAL) or name in wanted)
     }  # fmt: skip
     return {**inherited, "XT_USERNAME": general.username or _login_name()}
 

@@ -42,7 +42,9 @@ def prepare(told: Mapping[str, Any], changes: Changes, home: Home, cwd: Path) ->
     settings = configuration.load(home.config_file, configuration.find_project_file(cwd))
     spec = _respecify(told, changes, settings.general)
     target = served(spec.target, settings) if spec.target in settings.targets else None
-    spec = with_secrets(spec, home, is_here=target is not None and target.service == "local")
+    is_here = target is not None and target.service == "local"
+    spec = replace(spec, inherited_env=surroundings(settings.general, is_here=is_here))
+    spec = with_secrets(spec, home, is_here=is_here)
     check(spec)
     return Prepared(spec, None, target)
 
@@ -59,7 +61,7 @@ def _respecify(told: Mapping[str, Any], changes: Changes, general: configuration
     env = {name: os.environ[name] for name in told["env_names"] if name not in given} | given
     if changes.target is not None:
         spec = replace(spec, target=check_label(changes.target, "target"), place=None)
-    spec = replace(spec, env=env, inherited_env=surroundings(general), tags={**spec.tags, TAG: str(told["run"])})
+    spec = replace(spec, env=env, tags={**spec.tags, TAG: str(told["run"])})
     return spec if changes.arguments is None else with_arguments(spec, changes.arguments)
 
 

@@ -28,9 +28,10 @@ from turnout.config import Config, gather, secrets, services
 from turnout.config.checking import checked
 from turnout.config.reference import PREFIX
 from turnout.engine.dispatch import Dispatch
-from turnout.engine.fleet import Fleet, Target
+from turnout.engine.fleet import Fleet
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Sessions
+from turnout.engine.target import Target
 from turnout.errors import Conflict, TurnoutError, Unavailable
 from turnout.home import Home, HubRecord
 from turnout.hub import archives, keeping, reasons, restarting, targets

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from turnout.engine.fleet import Target
 from turnout.engine.sessions import Sessions
+from turnout.engine.target import Target
 from turnout.schedule.explain import Node, Place
 from turnout.store.nodes import last_node_size, node_sizes
 from turnout.store.store import Store

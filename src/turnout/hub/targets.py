@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from turnout.config import Config, TargetSettings, secrets
-from turnout.engine.fleet import Target
+from turnout.engine.target import Target
 from turnout.errors import NotFound
 from turnout.home import Home, write_private
 from turnout.model.ids import check_label, place_name, target_of
@@ -92,9 +92,14 @@ class TargetTable(Mapping[str, Target]):
         return place
 
     def _make(self, place: str, entry: TargetSettings) -> Target:
-        told = {**secrets.revealed(entry.settings, self._home), "nodes_directory": str(self._home.nodes)}
+        sockets = self._home.sockets()
+        told = {
+            **secrets.revealed(entry.settings, self._home), "nodes_directory": str(self._home.nodes),
+            "sockets_directory": str(sockets), "agent_socket": str(sockets / "agent.sock"),
+        }  # fmt: skip
         provider = provider_class(entry.service)(told)
-        return Target(place, provider, entry.max_runs, prolog=entry.prolog, epilog=entry.epilog)
+        python = entry.python or ""
+        return Target(place, provider, entry.max_runs, prolog=entry.prolog, epilog=entry.epilog, python=python)
 
     def _take_up(self, place: str, entry: TargetSettings) -> None:
         """One that a job brought earlier. A package that is gone since then must not keep the hub from starting."""

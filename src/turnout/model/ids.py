@@ -54,9 +54,14 @@ def place_name(target: str, digest: str) -> str:
     return f"{target}~{digest[:12]}"
 
 
+def place_of(queue: str) -> str:
+    """The place whose queue this is, or a node's of it."""
+    return queue.partition("#")[0]
+
+
 def target_of(place: str) -> str:
     """The target that a place, or a queue of one, is; a target is a place itself."""
-    return place.partition("#")[0].partition("~")[0]
+    return place_of(place).partition("~")[0]
 
 
 def check_label(text: str, what: str) -> str:

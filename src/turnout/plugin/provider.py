@@ -39,7 +39,11 @@ class Capabilities:
 class Launch:
     """One agent to start: `argv` with `stdin` on its standard input (a token is in it: never in argv, env or files).
 
-    `token` travels into the native job (its name, say), so that `find` can answer after a lost reply.
+    `token` travels into the native job (its name, say), so that `find` can answer after a lost reply. `directory` is
+    where the agent lives. On another host there is nothing yet: its `argv` is empty, and it is the module
+    ``turnout.agent`` of the file `program`, which has to be brought there, run by `python` (or the first that is new
+    enough), in a directory of the provider's choice to which `directory` and all paths in `stdin` are relative, and
+    where the hub's socket for agents is ``agent.sock``.
     """
 
     token: str
@@ -48,6 +52,8 @@ class Launch:
     argv: Sequence[str]
     stdin: bytes
     env: Mapping[str, str] = field(default_factory=dict)
+    program: str = ""
+    python: str = ""
 
 
 #: What a native system calls the launch; text the provider understands, kept by the core.
@@ -102,6 +108,9 @@ class Provider(ABC):
     @abstractmethod
     def find(self, token: str) -> Optional[Handle]:
         """The handle of the launch with that token, if the native system has it."""
+
+    def rest(self) -> None:  # noqa: B027 - most have nothing to do
+        """None of its launches is there any more: what was kept open to reach them may be closed. May be repeated."""
 
     @abstractmethod
     def check(self) -> List[Finding]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from turnout.model.ids import parse_job_name, run_name
+from turnout.model.ids import parse_job_name, place_of, run_name
 from turnout.model.spec import Retry, RunSpec
 from turnout.model.state import LIVE, RunState
 from turnout.schedule.machine import RunRecord
@@ -118,7 +118,7 @@ def places_in_use(connection: sa.Connection) -> set[str]:
     agents = schema.agents
     queues = sa.select(_RUNS.c.queue).where(_RUNS.c.state.in_(_LIVE)).distinct()
     held = sa.select(agents.c.target).where(agents.c.state != "gone").distinct()
-    return {queue.partition("#")[0] for queue in connection.execute(queues.union(held)).scalars()}
+    return {place_of(queue) for queue in connection.execute(queues.union(held)).scalars()}
 
 
 def busy_nodes(connection: sa.Connection, queues: Iterable[str]) -> set[str]:

@@ -8,12 +8,12 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from turnout.engine.fleet import Target
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
 from turnout.engine.take import Taker
+from turnout.engine.target import Target
 from turnout.model.state import Reason
 from turnout.plugin.provider import Failure, Launch
 from turnout.schedule.machine import Cause, Lost, Returned, RunRecord
@@ -167,15 +167,17 @@ class ModelEngine:
             self._new_session(agent, grants, current)
 
     def tend(self, now: float) -> None:
-        for agent_id in self._sessions.lost(now):
-            if agent_id in self._known:
-                self._give_up(self._known[agent_id], "no sign of life")
-        for agent_id, attempts in self._sessions.dropped().items():
-            self._lose(agent_id, attempts)
-        for target in self._targets.values():
+        for _, target in sorted(self._targets.items()):
+            mine = {agent.id for agent in self._known.values() if agent.target == target.name}
+            for agent_id in self._sessions.lost(now):
+                if agent_id in mine:
+                    self._give_up(self._known[agent_id], "no sign of life")
+            for agent_id, attempts in self._sessions.dropped().items():
+                if agent_id in mine:
+                    self._lose(agent_id, attempts)
             self._observe(target, now)
-        self._start_needed(now)
-        self._send_home()
+            self._start_needed(target, now)
+            self._send_home(target)
 
     def _observe(self, target: Target, now: float) -> None:
         mine = {agent.handle or "": agent for agent in self._known.values() if agent.target == target.name}
@@ -197,20 +199,21 @@ class ModelEngine:
                 if was_heard:
                     self._sessions.renew(agent.id, now)
 
-    def _start_needed(self, now: float) -> None:
+    def _start_needed(self, target: Target, now: float) -> None:
+        if now < target.not_before:
+            return
         rows = [self._disk.rows[record.id] for record in self._disk.records.values() if is_waiting(record)]
         served = {agent.queue for agent in self._known.values()}
-        due = {name: target.not_before for name, target in self._targets.items()}
-        for queue, name in sorted({(row.queue, row.target) for row in rows}):
-            if queue not in served and now >= due[name]:
-                self._start(self._targets[name], queue, now)
+        for queue in sorted({row.queue for row in rows if row.target == target.name} - served):
+            self._start(target, queue, now)
 
-    def _send_home(self) -> None:
+    def _send_home(self, target: Target) -> None:
         rows, records = self._disk.rows, self._disk.records.values()
         busy = {rows[record.id].queue for record in records if not record.is_terminal}
-        for agent in self._known.values():
+        own = [agent for agent in self._known.values() if agent.target == target.name and "#" in agent.queue]
+        for agent in own:
             session = self._sessions.get(agent.id)
-            if "#" in agent.queue and agent.queue not in busy and session is not None and not session.held:
+            if agent.queue not in busy and session is not None and not session.held:
                 session.leaving = True
 
     def _start(self, target: Target, queue: str, now: float) -> None:

@@ -15,11 +15,12 @@ import sqlalchemy as sa
 
 from turnout.engine import dispatch as dispatch_module
 from turnout.engine.dispatch import Dispatch
-from turnout.engine.fleet import Fleet, Target
+from turnout.engine.fleet import Fleet
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission, submit
+from turnout.engine.target import Target
 from turnout.errors import TurnoutError
 from turnout.model.event import EventName
 from turnout.model.ids import parse_job_name, run_name

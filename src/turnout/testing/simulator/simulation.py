@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from turnout.engine.fleet import Target
+from turnout.engine.target import Target
 from turnout.schedule.machine import RunRecord
 from turnout.testing.simulator.agent import Agent, Routes
 from turnout.testing.simulator.checks import Broken, check_change, check_end

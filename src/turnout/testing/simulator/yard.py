@@ -15,7 +15,7 @@ class Yard(Provider):
     """One machine. `make` gives the agent of a launch, not begun; `failing` is the chance that a launch fails."""
 
     name: ClassVar[str] = "yard"
-    capabilities: ClassVar[Capabilities] = Capabilities()
+    capabilities: ClassVar[Capabilities] = Capabilities(same_host=True)
 
     def __init__(self, machine: Machine, make: Callable[[Machine, str, str], Agent]) -> None:
         super().__init__({})
