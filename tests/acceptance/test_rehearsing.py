@@ -17,12 +17,9 @@ def dry(cli: Cli, *words: str) -> tuple[int, str]:
 
 
 def test_a_provider_that_is_not_installed(cli: Cli) -> None:
-    (cli.cwd / "turnout.yaml").write_text(
-        "compute-targets: {mine: {service: cray}}\nboxes: {far: {address: far.example}}\n"
-    )
-    for target, provider in (("mine", "cray"), ("far", "ssh")):
-        code, said = dry(cli, "--target", target, "true")
-        assert code == NOT_FOUND and f"no compute provider '{provider}'" in said and "installed: local" in said
+    (cli.cwd / "turnout.yaml").write_text("compute-targets: {mine: {service: cray}}\n")
+    code, said = dry(cli, "--target", "mine", "true")
+    assert code == NOT_FOUND and "no compute provider 'cray'" in said and "installed: local" in said
     assert dry(cli, "true")[0] == 0, "it is no target of this run"
 
 
