@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Cli, install_provider, wait_until
+from tests.harness import Cli, wait_until
 
 pytestmark = pytest.mark.xdist_group("life_cycle")
 
@@ -84,13 +84,12 @@ class TestSubmitting:
         for name in told["runs"]:
             over(user, name)
 
-    def test_a_windows_script_runs_on_windows_alone(self, user: Cli, project: Path, tmp_path: Path) -> None:
+    def test_a_windows_script_runs_on_windows_alone(self, user: Cli, project: Path) -> None:
         write(project / "run.bat", "echo hello\r\n")
         refused = user("run", "run.bat", check=False)
         assert refused.returncode != 0 and "Windows" in refused.stderr and ".sh" in refused.stderr
         write(project / "turnout.yaml", "boxes: {pane: {address: me@pane.example.org, os: windows}}\n")
-        env = install_provider(tmp_path / "packages", "ssh")
-        plan = user.json("run", "--dry-run", "--target", "pane", "run.bat", "a b", env=env)
+        plan = user.json("run", "--dry-run", "--target", "pane", "run.bat", "a b")
         assert plan["commands"] == [["cmd", "/c", "run.bat", "a b"]]
 
 

@@ -216,7 +216,7 @@ class TestDryRun:
 
     def test_what_it_reads_and_needs_in_words_and_as_a_whole(self, user: Cli, project: Path) -> None:
         write(project / "train" / "cat", "meow\n")
-        user("upload", "train", "--share", "pets")
+        user("upload", "train", "--share", "pets", "--path", "train")
         words = ["--data", "pets/train", "--memory", "4G", "--nodes", "2", "--runs", "5", "--held", "echo", "hi"]
         told = user("run", "--dry-run", *words).stdout
         for part in ("share pets/train, a read-only view", "4G", "2, 5 runs dealt out", "turnout release"):

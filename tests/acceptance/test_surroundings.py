@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Cli, install_provider
+from tests.harness import Cli
 
 
 def frozen(cli: Cli, *options: str) -> list[str]:
@@ -80,14 +80,12 @@ def test_a_python_file_gets_the_environment_that_is_active_here(cli: Cli, projec
     assert f"{tmp_path}/venv/bin" in cli("run", "where.py", env=venv).stdout
 
 
-def test_elsewhere_a_python_file_gets_the_default_environment(cli: Cli, project: Path, tmp_path: Path) -> None:
-    there = install_provider(tmp_path / "packages", "ssh")
-
+def test_elsewhere_a_python_file_gets_the_default_environment(cli: Cli, project: Path) -> None:
     def script(environment: str) -> str:
         (project / "turnout.yaml").write_text(
             f"boxes: {{far: {{address: far.example}}}}\ngeneral: {{default-env: {environment}}}\n"
         )
-        active = {"VIRTUAL_ENV": "/mine", "CONDA_PREFIX": "/mine", **there}
+        active = {"VIRTUAL_ENV": "/mine", "CONDA_PREFIX": "/mine"}
         return str(cli.json("run", "--dry-run", "--target", "far", "src/train.py", env=active)["script"])
 
     assert "activate py39" in script("py39") and "/mine" not in script("py39")
