@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from turnout.config import secrets
 from turnout.config.reference import PREFIX, Reference
 from turnout.home import Home
 
@@ -17,6 +16,8 @@ def to_send(env: Mapping[str, str], home: Home, *, is_here: bool) -> dict[str, s
     names = {Reference(value).name for value in env.values() if value.startswith(PREFIX)}
     if not names:
         return {}
+    from turnout.config import secrets
+
     values = {name: secrets.resolve(name, home) for name in names}
     at_hand = {each.name for each in secrets.known(home) if each.place == "file"} if is_here else set()
     return {secrets.VARIABLE + name: value for name, value in values.items() if name not in at_hand}
