@@ -67,11 +67,13 @@ class Fleet:
     def tend(self, now: float) -> None:
         """One round."""
         with self.store.read() as connection:
-            waiting = map(place_of, queues_with_waiting_runs(connection))
+            waiting: dict[str, list[str]] = {}
+            for queue in queues_with_waiting_runs(connection):
+                waiting.setdefault(place_of(queue), []).append(queue)
         for place in sorted({*waiting, *(place for place, pool in self._pools.items() if pool.agents())}):
             pool = self._pool(place)
             if pool is not None:
-                self._tend(pool, now)
+                self._tend(pool, now, waiting.get(place, []))
         self._leftovers.tend(now)
 
     def agents(self) -> list[Agent]:
@@ -95,9 +97,9 @@ class Fleet:
             pool = self._pools[place] = Pool(target, self._means)
         return pool
 
-    def _tend(self, pool: Pool, now: float) -> None:
+    def _tend(self, pool: Pool, now: float, waiting: list[str]) -> None:
         if pool.is_here:
-            pool.tend(now)
+            pool.tend(now, waiting)
             return
         place = pool.target.name
         if place in self._under_way and self._under_way[place].is_alive():
@@ -105,7 +107,7 @@ class Fleet:
 
         def tend() -> None:
             try:
-                pool.tend(now)
+                pool.tend(now, waiting)
             except Exception:
                 _log.exception("a round of %s failed; the next one tries again", place)
 

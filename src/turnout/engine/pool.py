@@ -9,7 +9,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -78,8 +78,10 @@ class Pool:
         """Has the provider end every agent, whatever it does, in the next round. Idempotent."""
         self._is_ending = True
 
-    def tend(self, now: float) -> None:
-        """One round: give up the lost, look after the dead, start what the queues of this place need."""
+    def tend(self, now: float, waiting: Sequence[str]) -> None:
+        """One round: give up the lost, look after the dead, start what the queues of this place need. `waiting` are
+        those in which runs waited when it began."""
+        before = len(self._known)
         sessions = self.means.sessions
         for agent_id in sessions.lost(now):
             agent = self._known.get(agent_id)
@@ -88,7 +90,7 @@ class Pool:
         self._lose_dropped()
         self._find_unanswered(now)
         self._observe(now)
-        self._start_needed(now)
+        self._start_needed(now, waiting if len(self._known) == before else self._waiting())
         self._send_home()
         self._end_asked()
         if not self._known:
@@ -179,14 +181,17 @@ class Pool:
             return
         self._forget(agent)
 
-    def _start_needed(self, now: float) -> None:
+    def _waiting(self) -> list[str]:
+        """The queues of this place in which runs wait now: what an agent had that is gone may be among them."""
+        with self.means.store.read() as connection:
+            return [queue for queue in queues_with_waiting_runs(connection) if place_of(queue) == self.target.name]
+
+    def _start_needed(self, now: float, waiting: Sequence[str]) -> None:
         if now < self.target.not_before:  # all of a round is one try
             return
         served = {agent.queue for agent in self._known.values()}
-        with self.means.store.read() as connection:
-            waiting = queues_with_waiting_runs(connection)
         for queue in waiting:
-            if place_of(queue) == self.target.name and queue not in served:
+            if queue not in served:
                 self._start(queue, now)
 
     def _start(self, queue: str, now: float) -> None:
