@@ -79,6 +79,19 @@ class TestCheck:
             "where": f"{user}:1", "what": "unknown key 'leese' in hub", "instead": "did you mean 'lease'?"
         }  # fmt: skip
 
+    def test_names_and_paths_that_every_run_would_refuse(self, cli: Cli) -> None:
+        write(
+            cli.cwd / "turnout.yaml",
+            'general: {experiment: "a b", workspace: job7}\ncode: {working-dir: ../..}\n'
+            "data: {share: a/b, path: ../x}\n",
+        )
+        told = cli("config", "check", check=False).stdout
+        for part in (
+            "1: general.experiment: expected a name", "1: general.workspace: expected a name",
+            "2: code.working-dir: expected a path", "3: data.share: expected a name", "3: data.path: expected a path",
+        ):  # fmt: skip
+            assert f"turnout.yaml:{part}" in told
+
     def test_a_file_that_may_name_what_the_users_own_has(self, cli: Cli) -> None:
         write(cli.home / "config.yaml", "boxes: {workshop: {address: localhost}}\n")
         write(cli.cwd / "other.yaml", "general: {target: workshop}\n")

@@ -70,3 +70,11 @@ def test_a_directory_that_is_there_stays_itself_and_is_left_as_it_was_by_a_failu
     assert [path.name for path in tmp_path.iterdir()] == ["whole"] and tmp_path.stat().st_ino == before
     with pytest.raises(Conflict, match="is not empty"), filling(tmp_path):
         pass
+
+
+def test_what_one_that_was_killed_left_is_named(tmp_path: Path) -> None:
+    """It is hidden: who lists the directory sees nothing."""
+    (tmp_path / ".turnout-x1y2").mkdir()
+    with pytest.raises(Conflict) as caught, filling(tmp_path):
+        pass
+    assert f"remove {tmp_path}/.turnout-x1y2" in caught.value.hint

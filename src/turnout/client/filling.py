@@ -20,6 +20,7 @@ from turnout.wire.restore import Restored, RestoreFailed, restore
 Told = Callable[[int, int], None]
 """Is told how many bytes are done, of how many."""
 
+_UNFINISHED = ".turnout-"
 _PIECE = 1 << 20
 _LARGEST = 1 << 40
 _AT_ONCE = 10_000  # blobs asked for in one request
@@ -37,11 +38,14 @@ def filling(directory: Path) -> Iterator[Path]:
     somebody may be in it. Conflict when it is not empty; InvalidInput, Unavailable when it cannot be written."""
     try:
         is_there = directory.exists()
-        if is_there and any(directory.iterdir()):
-            raise Conflict(f"{directory} is not empty", hint="give a new or empty directory")
+        if is_there and (names := os.listdir(directory)):
+            hint = "give a new or empty directory"
+            if all(name.startswith(_UNFINISHED) for name in names):
+                hint = f"remove {directory / names[0]}, which one that was killed left there"
+            raise Conflict(f"{directory} is not empty", hint=hint)
         directory.absolute().parent.mkdir(parents=True, exist_ok=True)
         around = directory if is_there else directory.absolute().parent
-        new = Path(tempfile.mkdtemp(prefix=".turnout-", dir=around))
+        new = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=around))
     except OSError as error:
         raise InvalidInput(f"cannot write into {directory}: {error.strerror}", hint="give another directory") from error
     try:

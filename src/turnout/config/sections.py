@@ -11,6 +11,8 @@ from turnout.config.values import (
     COMMAND_LINE,
     COUNT,
     FLAG,
+    INSIDE,
+    LABEL,
     PATTERN,
     SECONDS,
     SIZE,
@@ -27,8 +29,8 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 class General:
     """What a run gets when the command line does not say."""
 
-    workspace: str = key(TEXT, "default", "The workspace of new experiments.", variable="TURNOUT_WORKSPACE")
-    experiment: str = key(TEXT, "default", "The experiment of new runs.", variable="TURNOUT_EXPERIMENT")
+    workspace: str = key(LABEL, "default", "The workspace of new experiments.", variable="TURNOUT_WORKSPACE")
+    experiment: str = key(LABEL, "default", "The experiment of new runs.", variable="TURNOUT_EXPERIMENT")
     target: str = key(TEXT, "local", "Where runs go: a compute target or a box.", variable="TURNOUT_TARGET")
     username: str | None = key(Optional(TEXT), None, "Who submits, as runs are told; empty = your login name here.")
     env_inherit: tuple[str, ...] = key(
@@ -55,7 +57,9 @@ class Code:
         ListOf(TEXT), (".",), "Directories to freeze; `src::dest` puts one under another name."
     )
     code_omit: tuple[str, ...] = key(ListOf(TEXT), (), "Patterns of files to leave out, as in .gitignore.")
-    working_dir: str | None = key(Optional(TEXT), None, "Where in the frozen files a run begins; empty = at their top.")
+    working_dir: str | None = key(
+        Optional(INSIDE), None, "Where in the frozen files a run begins; empty = at their top."
+    )
     allow_secrets: tuple[str, ...] = key(ListOf(TEXT), (), "Files to take although they look like secrets.")
     max_file_size: int = key(SIZE, 256 << 20, "The largest single file that is taken.")
     max_size: int = key(SIZE, 4 << 30, "The most that all files together may have.")
@@ -79,8 +83,8 @@ _WHERE = "A directory here, used with the action `none`."
 class Data:
     """The data of runs; its directory is `TURNOUT_DATA_DIR`."""
 
-    share: str | None = key(Optional(TEXT), None, "The share that has it.", also=("data-share",))
-    path: str | None = key(Optional(TEXT), None, "Where in the share; empty = all of it.", also=("data-share-path",))
+    share: str | None = key(Optional(LABEL), None, "The share that has it.", also=("data-share",))
+    path: str | None = key(Optional(INSIDE), None, "Where in the share; empty = all of it.", also=("data-share-path",))
     action: str | None = key(Optional(_ACTION), None, _HOW, also=("data-action",))
     writable: bool = key(FLAG, False, "Whether a downloaded copy may be changed by the run.", also=("data-writable",))
     local: str | None = key(Optional(TEXT), None, _WHERE, also=("data-local",))
@@ -91,8 +95,8 @@ class Data:
 class Model:
     """The model of runs; its directory is `TURNOUT_MODEL_DIR`."""
 
-    share: str | None = key(Optional(TEXT), None, "The share that has it.", also=("model-share",))
-    path: str | None = key(Optional(TEXT), None, "Where in the share; empty = all of it.", also=("model-share-path",))
+    share: str | None = key(Optional(LABEL), None, "The share that has it.", also=("model-share",))
+    path: str | None = key(Optional(INSIDE), None, "Where in the share; empty = all of it.", also=("model-share-path",))
     action: str | None = key(Optional(_ACTION), None, _HOW, also=("model-action",))
     writable: bool = key(FLAG, False, "Whether a downloaded copy may be changed by the run.", also=("model-writable",))
     local: str | None = key(Optional(TEXT), None, _WHERE, also=("model-local",))

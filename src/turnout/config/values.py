@@ -16,7 +16,7 @@ from turnout.config.document import Node, Scalar, describe, is_empty
 from turnout.config.reference import as_text
 from turnout.config.setting import Origin, Setting, Tree, plain
 from turnout.errors import InvalidInput
-from turnout.model.ids import check_pattern
+from turnout.model.ids import check_label, check_pattern
 from turnout.model.measures import parse_seconds, parse_size
 
 T = TypeVar("T")
@@ -155,6 +155,19 @@ def _pattern(text: str) -> str:
         raise ValueError(error.message) from error
 
 
+def _label(text: str) -> str:
+    try:
+        return check_label(_text(text), "name")
+    except InvalidInput as error:
+        raise ValueError(error.message) from error
+
+
+def _inside(text: str) -> str:
+    if text.startswith("/") or ".." in text.split("/"):
+        raise ValueError(text)
+    return _text(text)
+
+
 def choice(*words: str) -> Single[str]:
     def parse(text: str) -> str:
         if text not in words:
@@ -176,5 +189,9 @@ FLAG = Single("true or false", _flag, {"type": "boolean"}, "true")
 COMMAND_LINE = Single(
     "a command line, its quotes closed", _command_line, {"type": "string"}, "[train.py --lr 0.1]", is_text=True
 )
+LABEL = Single(
+    "a name of letters, digits and . _ @ + -", _label, {"type": ["string", "number"]}, "tuning", is_text=True
+)
+INSIDE = Single("a path below the files of a run", _inside, {"type": "string"}, "src/model", is_text=True)
 PATTERN = Single("a pattern of files below a run's directory", _pattern, {"type": "string"}, "output/**", is_text=True)
 CODE_PATH = Single("a class as package.module.Class", _code_path, {"type": "string"}, "mine.cloud.Cloud", is_text=True)
