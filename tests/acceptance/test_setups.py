@@ -87,6 +87,10 @@ def test_the_activate_lines_come_first(cli: Cli, project: Callable[[str], None])
     project("  lab:\n    activate: module-that-is-not-there\n")
     assert cli("run", "--setup", "lab", "--wait", "go.sh", check=False).returncode == 127
     assert "activate lines of setup lab failed" in cli("logs", "run2").stdout
+    assert "could not be started" in (why := cli("why", "run2").stdout) and "activate lines of setup lab failed" in why
+    project("  lab:\n    activate: exit 9\n")
+    assert cli("run", "--wait", "--setup", "lab", "true", check=False).returncode == 9
+    assert "activate lines of setup lab failed, exit code 9" in cli("why", "run3").stdout
 
 
 def test_a_package_that_does_not_exist_fails_the_run_with_what_pip_said(

@@ -12,6 +12,7 @@ from turnout.agent.launcher import Launcher
 from turnout.agent.leavings import Leavings
 from turnout.agent.log import say
 from turnout.agent.rundir import RunDirs
+from turnout.agent.stage import entrance_trouble
 from turnout.agent.watch import Watch
 from turnout.wire.messages import Stop
 
@@ -46,6 +47,8 @@ class Ender:
         if isinstance(found, record.Exit):
             body = {**vars(found), "seconds": round(found.seconds, 6)}
             body.pop("output_bytes")
+            if found.cause == "exit" and found.exit_code and (trouble := self._trouble(attempt)):
+                body.update(cause="spawn_failed", message=trouble)
             self._holding.saw(attempt.grant.job, found.seconds)
             is_clean = found.cause == "exit" and found.message == f"exit code {found.exit_code}"
             self._conclude(attempt, body, is_clean=is_clean)
@@ -58,6 +61,10 @@ class Ender:
             self.start_again(attempt, "its supervisor ended before it began")
         else:
             self._bury(attempt, lambda: killing.end_orphans(attempt.directory, None), "its control directory is gone")
+
+    def _trouble(self, attempt: Attempt) -> str:
+        job = self._holding.job(attempt.grant.job)
+        return entrance_trouble(attempt.directory) if job is not None and job.setup is not None else ""
 
     def start_again(self, attempt: Attempt, why: str) -> None:
         """Nothing of it was executed. The shortage that was the reason may pass; if it does not, the attempt fails."""

@@ -22,6 +22,7 @@ from turnout.agent.secrets import reveal
 from turnout.agent.shelf import Shelf
 from turnout.wire.messages import JobOrder, SetupOrder
 
+FAILED = ".failed"
 _LONGEST = 3600.0
 _PAUSE = 0.05
 _SHOWN_LINES, _SHOWN_BYTES = 12, 2000
@@ -68,8 +69,10 @@ class Setups:
 
 
 def entrance(setup: SetupOrder, environment: Optional[str]) -> str:
-    """The script that switches the setup on and then executes its arguments."""
-    lines = ["#!/usr/bin/env bash", f"# made by turnout: setup {setup.name}", *_activation(setup)]
+    """The script that switches the setup on and then executes its arguments. Where that cannot be, it says so into a
+    file beside itself, too, whose name is its own and FAILED."""
+    lines = ["#!/usr/bin/env bash", f"# made by turnout: setup {setup.name}"]
+    lines += _activation(setup, f' | tee "$0{FAILED}" >&2')
     if environment is not None:
         kind = "CONDA_PREFIX" if setup.conda else "VIRTUAL_ENV"
         bin_path = shlex.quote(f"{environment}/bin")
@@ -77,15 +80,13 @@ def entrance(setup: SetupOrder, environment: Optional[str]) -> str:
     return "\n".join([*lines, 'exec "$@"', ""])
 
 
-def _activation(setup: SetupOrder) -> List[str]:
+def _activation(setup: SetupOrder, to: str = " >&2") -> List[str]:
+    """Its lines, and an end of all, told `to` somebody, if one of them ends the shell or the last of them fails."""
     if not setup.activate:
         return []
     said = shlex.quote(f"turnout: the activate lines of setup {setup.name} failed, exit code")
-    return [
-        setup.activate,
-        f'turnout_code=$?; if [ $turnout_code -ne 0 ]; then echo {said} "$turnout_code" >&2; exit $turnout_code; fi',
-        "unset turnout_code",
-    ]
+    check = "turnout_code=$?; if [ $turnout_code -ne 0 ]; then exit $turnout_code; fi; unset turnout_code"
+    return [f"trap {shlex.quote(f'echo {said} $?{to}')} EXIT", setup.activate, check, "trap - EXIT"]
 
 
 def _key(setup: SetupOrder, env: Dict[str, str]) -> str:

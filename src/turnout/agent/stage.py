@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 from turnout.agent.cache import Cache
 from turnout.agent.inputs import needs_carrying, place
 from turnout.agent.rundir import RunDir
-from turnout.agent.setups import entrance
+from turnout.agent.setups import FAILED, entrance
 from turnout.agent.views import Views
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
@@ -17,6 +17,7 @@ from turnout.wire.messages import Grant, JobOrder
 
 _ARGUMENTS = "$RUN_ARGS$"
 _KEPT = "output/"
+_MOST_SAID = 1000
 
 
 def needs_files(grant: Grant, job: JobOrder) -> bool:
@@ -72,6 +73,15 @@ def script_of(directory: RunDir, grant: Grant, job: JobOrder) -> Optional[Script
 
 def entrance_path(directory: RunDir) -> str:
     return f"{directory.ctl}/setup.sh"
+
+
+def entrance_trouble(directory: RunDir) -> str:
+    """Why the command was not executed: its setup could not be switched on. Empty when it could."""
+    try:
+        with open(entrance_path(directory) + FAILED, encoding="utf-8", errors="replace") as file:
+            return file.read(_MOST_SAID).strip()
+    except OSError:
+        return ""
 
 
 def write_entrance(directory: RunDir, job: JobOrder, environment: Optional[str]) -> None:
