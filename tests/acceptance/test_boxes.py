@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,15 @@ def test_what_it_gets_of_the_environment(lab: Cli, box: Box) -> None:
     first, count, secret = done.stdout.splitlines()
     assert first.startswith(f"{box.home}|m||") and str(Path.home()) + "/.pyenv" not in first
     assert (count, secret) == ("0", "****************")
+
+
+def test_a_python_file_gets_the_default_environment_of_over_there(lab: Cli, box: Box) -> None:
+    """A venv in that user's home, not the one that is active here."""
+    login = ["su", USER, "-c"]
+    subprocess.run([*login, "/usr/bin/python3 -m venv --without-pip ~/envs/lab"], cwd="/", check=True)
+    (lab.cwd / "turnout.yaml").write_text("general: {default-env: ~/envs/lab}\n")
+    (lab.cwd / "where.py").write_text("import sys; print(sys.prefix)\n")
+    assert lab("run", "--wait", "--target", "far", "where.py").stdout == f"{box.home}/envs/lab\n"
 
 
 def test_it_goes_on_when_connections_break(lab: Cli, box: Box, tmp_path: Path) -> None:

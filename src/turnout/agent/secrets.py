@@ -1,4 +1,5 @@
-"""``secret:NAME`` in a run's environment: what it stands for is looked up here, at the start, and kept nowhere."""
+"""``secret:NAME`` in a run's environment: what it stands for is looked up here, at the start. It is kept nowhere but in
+the attempt's own directory, for as long as that is there: see `RunDir.remember`."""
 
 from __future__ import annotations
 
