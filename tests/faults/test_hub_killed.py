@@ -112,7 +112,7 @@ def test_a_hub_that_slept_blames_nobody(scene: Scene) -> None:
 
 
 def test_a_restart_that_was_acknowledged_comes_to_pass(scene: Scene) -> None:
-    """The node hears nothing before the hub is dead; the next hub asks it."""
+    """Whether its node heard of it before the hub was dead, or is asked by the next one."""
     run = scene.submit("sh", "-c", 'echo "$TURNOUT_ATTEMPT"; [ "$TURNOUT_ATTEMPT" = 2 ] || sleep 100')
     wait_until(lambda: scene.output(run) == b"1\n")
     agent = scene.agent()

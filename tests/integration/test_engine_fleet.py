@@ -22,7 +22,7 @@ from turnout.engine.target import Target
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
 from turnout.schedule.lease import LeaseTable
 from turnout.store.agents import Agent, find_by_token, live_agents
-from turnout.wire.messages import Hello, NodeFacts, Poll
+from turnout.wire.messages import Hello, NodeFacts, Poll, Stop
 
 LEASE = 10.0
 
@@ -505,3 +505,14 @@ def test_the_loop_begins_with_those_that_are_there(world: World) -> None:
     loop.start()
     loop.stop()
     assert len(world.fleet.agents()) == 1 and len(world.yard.launches) == 1
+
+
+def test_a_hub_that_comes_after_asks_for_the_restart_that_one_before_acknowledged(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    hand = world.greet()
+    (asked,) = world.dispatch.restart([1], by="user").result(30)
+    assert (asked.id, asked.attempt, asked.agent) == (1, 1, hand.id)
+    world.restart()
+    world.fleet.recover()
+    assert world.session.stops == {(1, 1): Stop(1, 1, "preempted")}
