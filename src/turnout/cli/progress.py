@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from turnout.model.measures import scaled
+
 _FIRST_SECONDS = 0.3
 _EACH_SECONDS = 0.1
 _UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -54,8 +56,4 @@ class _Bar:
 
 def size(count: float) -> str:
     """Bytes as people say them."""
-    power = 0
-    while count >= 1000 and power < len(_UNITS) - 1:
-        count /= 1000
-        power += 1
-    return f"{count:.0f} {_UNITS[power]}" if power == 0 or count >= 100 else f"{count:.1f} {_UNITS[power]}"
+    return scaled(count, 1000, _UNITS)

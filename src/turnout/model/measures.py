@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _SIZE = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?", re.ASCII | re.IGNORECASE)
 _SPAN = re.compile(r"([0-9]+(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?|\.[0-9]+)\s*([smhd]?)", re.ASCII)
@@ -30,6 +31,15 @@ def parse_seconds(text: str) -> float:
     days, first, second, third = (int(part or 0) for part in clock.groups())
     whole = first * 3600 + second * 60 + third if clock[4] is not None else first * 60 + second
     return float(days * 86400 + whole)
+
+
+def scaled(count: float, step: int, units: Sequence[str]) -> str:
+    """A number with the largest of the units, each `step` times the one before, that leaves it above one."""
+    power = 0
+    while count >= step and power < len(units) - 1:
+        count /= step
+        power += 1
+    return f"{count:.0f} {units[power]}" if power == 0 or count >= 100 else f"{count:.1f} {units[power]}"
 
 
 def write_size(count: int) -> str:

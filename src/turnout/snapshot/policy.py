@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from turnout.model.measures import scaled
 from turnout.snapshot.problems import Kind, Problems
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -53,8 +54,4 @@ class Policy:
 
 def in_words(size: float) -> str:
     """A number of bytes as people say it."""
-    power = 0
-    while size >= 1024 and power < len(_UNITS) - 1:
-        size /= 1024
-        power += 1
-    return f"{size:.0f} {_UNITS[power]}" if power == 0 or size >= 100 else f"{size:.1f} {_UNITS[power]}"
+    return scaled(size, 1024, _UNITS)
