@@ -30,6 +30,56 @@ def sshd() -> str:
     return _needed(found if os.geteuid() == 0 else None, "an SSH server, and root", "apt install openssh-server")
 
 
+def slurm() -> None:
+    """The daemons and commands of Slurm. Only root can be all of its users; see `_needed`."""
+    names = ("slurmctld", "slurmd", "munged", "sbatch")
+    found = all(shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin") for name in names)
+    packages = "slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
+    _needed("slurm" if found and os.geteuid() == 0 else None, "Slurm, and root", f"apt install {packages}")
+
+
+def namespaces() -> str:
+    """The SSH server's path, where hosts can be made of namespaces; see `_needed`."""
+    program = sshd()
+    can = all(
+        shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin") for name in ("ip", "nsenter", "unshare")
+    )
+    works = can and subprocess.run(["unshare", "--net", "--pid", "--fork", "true"], capture_output=True).returncode == 0
+    return _needed(program if works else None, "namespaces of networks and processes", "apt install iproute2")
+
+
+def slurm_accounting() -> None:
+    """What keeps the jobs of Slurm; see `_needed`."""
+    slurm()
+    names = ("slurmdbd", "mariadbd", "mariadb-install-db")
+    found = all(shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin") for name in names)
+    packages = "slurmdbd slurm-wlm-mysql-plugin mariadb-server"
+    _needed("slurmdbd" if found else None, "Slurm's accounting", f"apt install {packages}")
+
+
+def gridengine() -> None:
+    """The daemons and commands of Grid Engine. Only root can start them; see `_needed`."""
+    found = shutil.which("sge_execd", path="/usr/sbin") and shutil.which("sge_qmaster", path="/usr/sbin")
+    packages = "gridengine-master gridengine-exec gridengine-client"
+    _needed(found if os.geteuid() == 0 else None, "Grid Engine, and root", f"apt install {packages}")
+
+
+def podman() -> str:
+    """The path of a static busybox, to make an image of, where podman is; see `_needed`."""
+    return _engine("podman", "podman runc netavark aardvark-dns catatonit busybox-static")
+
+
+def docker() -> str:
+    """The path of a static busybox, to make an image of, where docker's daemon can be started; see `_needed`."""
+    return _engine("dockerd", "docker.io tini busybox-static")
+
+
+def _engine(program: str, packages: str) -> str:
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin"
+    found = shutil.which(program, path=path) is not None and os.geteuid() == 0
+    return _needed(shutil.which("busybox") if found else None, f"{program}, and root", f"apt install {packages}")
+
+
 def _needed(found: str | None, what: str, how: str) -> str:
     """Where `CI` is set nothing may be left out: there, what is missing is a failure."""
     if found is None and os.environ.get("CI"):

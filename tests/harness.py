@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 #: Commands of two words: an option for them comes after the second.
-TWO_WORDS = frozenset({"clear", "set", "cancel", "config", "secret", "delete", "hub", "list"})
+TWO_WORDS = frozenset({"box", "clear", "set", "cancel", "config", "secret", "delete", "hub", "list", "provider"})
 
 
 def wait_until(predicate: Callable[[], T], timeout: float = 20.0, what: str = "") -> T:

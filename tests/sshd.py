@@ -42,9 +42,10 @@ class Box:
     def drop_connections(self) -> None:
         """Every connection that is open now breaks, as if a cable had been pulled. New ones can be made."""
         found = subprocess.run(["pgrep", "-f", f"^sshd: {USER}"], capture_output=True, text=True, check=False)
-        for pid in found.stdout.split():
+        server = int((self.folder / "pid").read_text())
+        for pid in [int(word) for word in found.stdout.split() if server in _ancestors(int(word))]:
             with suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
 
 
 @contextmanager
@@ -52,7 +53,7 @@ def running_box(program: str) -> Iterator[Box]:
     """A server that `program` is, for as long as this is open."""
     folder = Path(tempfile.mkdtemp(prefix="turnout-sshd-"))
     folder.chmod(0o755)
-    home = _make_user()
+    home = make_user()
     for name in ("host", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     shutil.copy(folder / "key.pub", folder / "authorized_keys")
@@ -80,17 +81,23 @@ def running_box(program: str) -> Iterator[Box]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _make_user() -> Path:
-    """With an empty home, and a shell that reads no files of anybody's."""
+def make_user() -> Path:
+    """With a shell that reads no files of anybody's; the home. Each hub has a directory of its own there."""
     try:
         found = pwd.getpwnam(USER)
     except KeyError:
         subprocess.run(["useradd", "-m", "-s", "/bin/sh", USER], check=True)
         subprocess.run(["usermod", "-p", "*", USER], check=True)  # without PAM, the usual `!` locks the user out
         found = pwd.getpwnam(USER)
-    home = Path(found.pw_dir)
-    shutil.rmtree(home / ".turnout", ignore_errors=True)
-    return home
+    return Path(found.pw_dir)
+
+
+def _ancestors(pid: int) -> list[int]:
+    found = [pid]
+    with suppress(OSError):
+        while found[-1] > 1:
+            found.append(int(Path(f"/proc/{found[-1]}/stat").read_text().rpartition(")")[2].split()[1]))
+    return found
 
 
 def _answers(port: int) -> bool:

@@ -32,6 +32,8 @@ PAGES = [
     "docs/howto/setups.md",
     "docs/explanation/how-it-works.md",
     "docs/howto/run-styles.md",
+    "docs/howto/add-a-provider.md",
+    "docs/howto/xt-backends.md",
 ]
 
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -92,11 +94,16 @@ def missing(answer: tuple[str, ...], output: str) -> str | None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_does_what_it_says(page: str, turnout_home: Path, tmp_path: Path) -> None:
+    follow(page, turnout_home, tmp_path)
+
+
+def follow(page: str, home: Path, tmp_path: Path, *programs: Path) -> None:
+    """Does what the page says, where the programs in these directories are found first."""
     here = tmp_path / "turnout"
     shutil.copytree(ROOT / "examples", here / "examples", ignore=shutil.ignore_patterns("output", "__pycache__"))
     env = {
-        **user_environment(turnout_home),
-        "PATH": _path_with_turnout(tmp_path / "bin"),
+        **user_environment(home),
+        "PATH": os.pathsep.join([*map(str, programs), _path_with_turnout(tmp_path / "bin")]),
         "CWD_FILE": str(tmp_path / "cwd"),
     }
     for step in steps((ROOT / page).read_text()):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 from tests.faults.scene import Scene, kill
 from tests.harness import wait_until
+from turnout.testing.nvidia_smi import FakeGpus
 
 
 def test_a_gpu_is_not_given_twice(scene: Scene) -> None:
     """Two GPUs, as far as anyone can tell; one is in use when the agent dies."""
-    programs = scene.side / "bin"
-    programs.mkdir()
-    scene.script("bin/nvidia-smi", "#!/bin/sh\necho 0; echo 1\n")
-    scene.cli("hub", "start", env={"PATH": f"{programs}:{os.environ['PATH']}"})
+    scene.cli("hub", "start", env=FakeGpus(scene.side / "bin", 2).env())
     waiter = scene.script("waiter.sh", 'echo "$CUDA_VISIBLE_DEVICES"; while [ ! -e "$1/go" ]; do sleep 0.05; done\n')
     first = scene.submit("--gpus", "1", "bash", waiter, str(scene.side))
     wait_until(lambda: scene.output(first) == b"0\n")

@@ -28,6 +28,7 @@ from turnout.store.ledger import Ledger
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 from turnout.wire import frames
+from turnout.wire.gpus import free_gpus
 from turnout.wire.messages import Chunk, Fact, Grant
 
 T = TypeVar("T")
@@ -234,6 +235,7 @@ class Agent:
 
     def take(self, slots: float = PLENTY, **room: Any) -> list[Grant]:
         free = {"max_runs": 4, "slots": slots, "memory": PLENTY, "gpus": 8, "running": {}, **room}
+        free["gpus"] = free_gpus(free["gpus"])
         taker = Taker(agent=self.id, queue=self.queue or self.target, node=self.node, room=Room(**free))
         return self.lab.store.write(lambda tx: take(tx, self.lab.jobs, taker))
 

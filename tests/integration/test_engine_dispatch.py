@@ -34,7 +34,9 @@ class Hub:
 
     def restart(self) -> None:
         self.sessions = Sessions(LeaseTable(30.0, 10.0))
-        self.dispatch = Dispatch(self.lab.store, self.sessions, max_runs=lambda target, cpus: cpus, agent_idle=7.0)
+        self.dispatch = Dispatch(
+            self.lab.store, self.sessions, max_runs=lambda agent, cpus: cpus, idle=lambda agent: 7.0
+        )
 
     def line(self) -> Line:
         agent = self.lab.agent()

@@ -84,7 +84,7 @@ class World:
     def restart(self) -> None:
         self.forgotten: list[int] = []
         self.sessions = Sessions(LeaseTable(LEASE, 5.0))
-        self.dispatch = Dispatch(self.lab.store, self.sessions, max_runs=lambda target, cpus: 2, agent_idle=1.0)
+        self.dispatch = Dispatch(self.lab.store, self.sessions, max_runs=lambda agent, cpus: 2, idle=lambda agent: 1.0)
         self.target = Target("local", self.yard)
         self.fleet = Fleet(
             self.lab.store, self.sessions, self.dispatch, {"local": self.target, "other": Target("other", self.other)},

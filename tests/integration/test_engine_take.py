@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -9,11 +10,14 @@ import pytest
 from tests.integration.storing import Agent, Lab, at_once, job_spec, returned, running
 from tests.integration.storing import lab as lab
 from turnout.engine.submit import Submission, submit
-from turnout.engine.take import Jobs, Taker, take
+from turnout.engine.take import Jobs, Taker, job_orders, take
+from turnout.model.container import Container
 from turnout.model.spec import Resources, Retry, RunSpec
 from turnout.schedule.place import Room
 from turnout.store.agents import set_gone
 from turnout.store.writer import Tx
+from turnout.wire.gpus import free_gpus
+from turnout.wire.messages import ContainerOrder
 
 
 def test_a_run_goes_to_the_node_as_its_first_attempt(lab: Lab) -> None:
@@ -213,10 +217,35 @@ def take_all(agent: Agent) -> list[str]:
     return taken
 
 
+def test_what_a_run_is_executed_in_comes_with_its_order(lab: Lab) -> None:
+    box = Container(image="x", options=("--shm-size", "8g"), pull="never")
+    lab.submit(container=box, resources=Resources(cpus=2, gpus=1, gpu_memory=5))
+    (grant,) = lab.agent().take()
+    assert (grant.gpus, grant.gpu_memory) == (1, 5)
+    with lab.store.read() as connection:
+        order = job_orders(connection, {grant.job})[grant.job]
+    assert order.cpus == 2
+    assert order.container == ContainerOrder("x", ["--shm-size", "8g"], None, "never", None)
+
+
+def test_it_is_told_when_a_run_lacks_gpus(lab: Lab) -> None:
+    """Then the agent looks at them again."""
+    told: list[bool] = []
+    agent, jobs = lab.agent(), Jobs()
+    room = Room(max_runs=4, slots=4, memory=0, gpus=free_gpus(1), running={})
+    taker = Taker(agent=agent.id, queue="local", node="n", room=room, lacks_gpus=told.append)
+    lab.submit(("a",), ("b",), resources=Resources(gpus=1))
+    assert len(lab.store.write(lambda tx: take(tx, jobs, taker))) == 1
+    lab.submit(("c",))
+    lab.store.write(lambda tx: take(tx, jobs, replace(taker, room=replace(room, gpus=free_gpus(2)))))
+    assert told == [True, False]
+
+
 def test_a_job_that_was_undone_is_not_remembered(lab: Lab) -> None:
     """Its number goes to the next one, which may want something else."""
     agent, jobs = lab.agent(), Jobs()
-    taker = Taker(agent=agent.id, queue="local", node="n", room=Room(max_runs=1, slots=1, memory=0, gpus=9, running={}))
+    room = Room(max_runs=1, slots=1, memory=0, gpus=free_gpus(9), running={})
+    taker = Taker(agent=agent.id, queue="local", node="n", room=room)
 
     def send(tx: Tx, gpus: int) -> None:
         spec = job_spec(resources=Resources(gpus=gpus))

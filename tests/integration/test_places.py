@@ -27,7 +27,7 @@ class Town:
         self.lab = lab
         self.sessions = Sessions(LeaseTable(LEASE, MARGIN))
         targets = {"local": Target("local", LocalProvider({"nodes_directory": "/nonexistent"}))}
-        self.places = Places(targets, lab.store, self.sessions, lambda target, cpus: cpus)
+        self.places = Places(targets, lab.store, self.sessions)
 
     def node(self, *, heard: float = 0.0, **facts: object) -> int:
         """An agent that was last heard so many seconds ago."""
@@ -50,7 +50,7 @@ def test_a_node_that_is_up(town: Town) -> None:
     assert place is not None
     (node,) = place.nodes
     assert (node.name, node.max_runs, node.memory, node.gpus) == ("node1", 4, 24 * GB, 2)
-    assert (node.free_slots, node.free_memory, node.free_gpus, node.siblings) == (3.0, 20 * GB, 1, 1)
+    assert (node.free_slots, node.free_memory, len(node.gpu_rooms), node.siblings) == (3.0, 20 * GB, 1, 1)
     assert node.is_up and not node.is_silent
     other = town.places.look_at("local", 8)
     assert other is not None and other.nodes[0].siblings == 0

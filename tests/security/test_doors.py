@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from contextlib import closing
 from typing import Any, cast
 
@@ -30,8 +31,8 @@ def run_name(hub: LivingHub) -> str:
 def routes(hub: LivingHub, run_name: str) -> list[tuple[str, str]]:
     """(method, path) of all there is: people's routes from the hub's own description, agents' from their table."""
     described = hub.api("GET", "/api/openapi.json").json()["paths"]
-    filled = {"name": run_name, "digest": "a" * 64}
-    found = [(method.upper(), path.format(**filled)) for path, methods in described.items() for method in methods]
+    filled = defaultdict(lambda: "x", name=run_name, digest="a" * 64)
+    found = [(method.upper(), path.format_map(filled)) for path, methods in described.items() for method in methods]
     wire = WireRoutes(*cast(Any, [None] * 4)).routes()
     found += [(method, route.path) for route in wire for method in route.methods or ()]
     assert len(found) > 20

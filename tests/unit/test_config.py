@@ -208,6 +208,9 @@ class TestTargets:
             "compute-targets:\n  cloud4x: {service: cloud, sku: G4, nodes: 1}\n"
             "providers:\n  compute: {myCloudCompute: extensions.my_cloud_compute.MyCloudCompute}\n"
         )
+        assert files.problems(written)[0].startswith("config.yaml:6: no package 'extensions' for extensions.my_cloud")
+        (files.folder / "extensions").mkdir()
+        (files.folder / "extensions" / "my_cloud_compute.py").write_text("")
         assert files.problems(written) == []
         found = files.write(written).config()
         target = found.targets["cloud4x"]
@@ -269,7 +272,7 @@ class TestProblems:
             ("run-reports: {columns: [name, nope]}", "1: run-reports.columns: there is no column 'nope'"),
             ("job-reports: {sort: stat}", "1: job-reports.sort: there is no column 'stat'; did you mean state?"),
             ("compute-targets: {a: {max-rnus: 1}}", "1: unknown key 'max-rnus' in compute-targets.a; did you mean"),
-            ("compute-targets: {a: {settings: 1}}", "1: unknown key 'settings' in compute-targets.a; known: epilog"),
+            ("compute-targets: {a: {settings: 1}}", "1: unknown key 'settings' in compute-targets.a; known: alloc"),
             ("providers: {compute: {x: y}}", "1: providers.compute.x: expected a class as package.module.Class"),
             ("providers: {comopute: {}}", "1: unknown key 'comopute' in providers; did you mean 'compute'?"),
             ("general: {env-vars: {A: secret:no-name}}", "1: general.env-vars.A: expected text"),

@@ -10,7 +10,8 @@ import pytest
 
 from turnout.model.spec import Resources
 from turnout.model.state import Reason, RunState
-from turnout.schedule.explain import Node, Place, Situation, explain
+from turnout.schedule.explain import Coming, Node, Place, Situation, explain
+from turnout.wire.gpus import GpuRoom
 
 NOTHING = Resources()
 GB = 1 << 30
@@ -59,12 +60,46 @@ def test_it_is_next_and_no_slot_is_free() -> None:
     assert why(QUEUED, ahead=0, need=Resources(cpus=2), nodes=[half]).endswith("2 free slots (0.5 of 2 free).")
 
 
+def at_a_site(*coming: Coming, nodes: Sequence[Node] = (), ahead: int = 0, need: Resources = NOTHING) -> str:
+    situation = Situation(run=QUEUED, attempts=[], ahead=ahead, need=need)
+    return "\n".join(explain(situation, Place(nodes=nodes, coming=coming, is_elastic=True, most=10)))
+
+
+def test_its_node_waits_in_the_queue_of_the_site() -> None:
+    first = Coming(node="local.1", id="4711", detail="Resources", since=300.0)
+    assert at_a_site(first) == "local.1 waits in the queue of local for 5 min (job 4711): Resources."
+    others = (first, Coming(node="local.2"), Coming(node="local.3"))
+    assert at_a_site(*others).startswith("local.1 and 2 more wait in the queue of local for 5 min")
+    assert at_a_site(first, nodes=[NODE], ahead=2).splitlines()[1].startswith("local.1 waits in the queue")
+
+
+def test_the_site_gave_a_node_that_is_not_heard_yet() -> None:
+    begun = Coming(node="local.1", id="4711", has_begun=True)
+    assert at_a_site(begun) == "local.1 of local was given to us and is about to begin (job 4711)."
+
+
+def test_at_a_site_no_run_is_too_large() -> None:
+    assert "never" not in at_a_site(nodes=[NODE], need=Resources(cpus=64))
+
+
 def test_it_is_next_and_others_have_the_memory_or_the_gpus() -> None:
-    node = Node(name="n1", max_runs=8, memory=24 * GB, gpus=2, free_slots=6, free_memory=3 * GB, free_gpus=1)
+    node = Node(name="n1", max_runs=8, memory=24 * GB, gpus=2, free_slots=6, free_memory=3 * GB, gpu_rooms=[GpuRoom()])
     text = why(QUEUED, ahead=0, need=Resources(memory=8 * GB), nodes=[node])
     assert text == "It is next on local: it waits for 8G of memory (3G of 24G not promised to others)."
     text = why(QUEUED, ahead=0, need=Resources(memory=8 * GB, gpus=2), nodes=[node])
     assert "8G of memory" in text and "and 2 GPUs (1 of 2 free)." in text
+
+
+def test_it_is_next_and_the_gpus_are_in_the_hands_of_others_or_too_full() -> None:
+    rooms = [GpuRoom(runs=0, foreign=True), GpuRoom(runs=0), GpuRoom(runs=1, memory=5 * GB), GpuRoom(memory=40 * GB)]
+    sizes = (40 * GB,) * 4
+    node = Node(name="n1", max_runs=8, gpus=4, gpu_memory=sizes, gpu_rooms=rooms, free_slots=6, free_memory=3 * GB)
+    text = why(QUEUED, ahead=0, need=Resources(gpus=3), nodes=[node])
+    assert text.endswith("3 GPUs (2 of 4 free, 1 used by others).")
+    text = why(QUEUED, ahead=0, need=Resources(gpus=2, gpu_memory=20 * GB), nodes=[node])
+    assert text.endswith("2 GPUs with 20G each (1 of 4 free, 1 used by others, 1 with too little free memory).")
+    text = why(QUEUED, ahead=0, need=Resources(gpus=1, gpu_memory=80 * GB), nodes=[node])
+    assert "can never start: it needs 1 GPU with 80G, and the largest GPU of target local has 40G." in text
 
 
 def test_it_is_next_and_its_job_has_enough_there() -> None:

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnout.schedule.place import Room, Waiting, choose, slots_of
+from turnout.wire.gpus import GpuRoom, free_gpus
 
 GB = 1 << 30
 
 
 def room(**more: Any) -> Room:
+    """`gpus` may be how many are free."""
     given = {"max_runs": 4, "slots": 4.0, "memory": 8 * GB, "gpus": 2, "running": {}, **more}
-    return Room(**given)
+    return Room(**{**given, "gpus": free_gpus(given["gpus"]) if isinstance(given["gpus"], int) else given["gpus"]})
 
 
 def chosen(*queue: Waiting, most: int = 100, **more: Any) -> list[int]:
@@ -129,10 +131,29 @@ def test_placed_says_what_share_of_the_node_each_gets() -> None:
     assert [(item.run, item.slots) for item in placed] == [(1, 2.0), (2, 0.5)]
 
 
-def test_the_job_of_what_is_passed_over_is_told() -> None:
-    told: list[int] = []
+def test_what_is_passed_over_is_told() -> None:
+    told: list[Waiting] = []
     choose([Waiting(run=1, job=7, cpus=9), Waiting(run=2, job=8)], room(), most=9, passed=told.append)
-    assert told == [7]
+    assert [waiting.job for waiting in told] == [7]
+
+
+def test_runs_share_a_gpu_as_far_as_it_may_be_shared() -> None:
+    queue = [Waiting(run=n, job=1, gpus=1) for n in range(1, 9)]
+    assert chosen(*queue, gpus=[GpuRoom(runs=2), GpuRoom(runs=1)]) == [1, 2, 3]
+    assert chosen(*queue, gpus=[GpuRoom(runs=0, foreign=True), GpuRoom(runs=1)]) == [1]
+
+
+def test_a_run_goes_where_the_memory_of_a_gpu_is_enough() -> None:
+    gpus = [GpuRoom(runs=2, memory=40 * GB), GpuRoom(runs=2, memory=10 * GB)]
+    small, large = {"gpus": 1, "gpu_memory": 10 * GB}, {"gpus": 1, "gpu_memory": 30 * GB}
+    assert chosen(Waiting(run=1, job=1, **large), Waiting(run=2, job=2, **large), gpus=gpus) == [1]
+    queue = [Waiting(run=1, job=1, **small), Waiting(run=2, job=2, **large), Waiting(run=3, job=3, **small)]
+    assert chosen(*queue, gpus=gpus) == [1, 2, 3], "the small one leaves the large GPU to who needs it"
+
+
+def test_a_request_for_exactly_all_gpus_is_granted() -> None:
+    assert chosen(Waiting(run=1, job=1, gpus=8), gpus=8) == [1]
+    assert chosen(Waiting(run=1, job=1, gpus=9), gpus=8) == []
 
 
 waiting = st.builds(

@@ -1,4 +1,7 @@
-"""``python -m turnout.agent``: its order comes by standard input: no token is ever in argv, environment or a file."""
+"""``python -m turnout.agent``: its order comes by standard input: no token is ever in argv or environment.
+
+``… exec``: see `turnout.agent.oneshot`; ``… relay``: see `turnout.agent.relay`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,15 @@ from turnout.agent.privacy import keep_memory_private
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["exec"]:
+        from turnout.agent import oneshot
+
+        sys.exit(oneshot.main(sys.argv[2:]))
+    if sys.argv[1:2] == ["relay"]:
+        from turnout.agent import relay
+
+        relay.main(json.load(sys.stdin))
+        return
     os.umask(0o077)
     keep_memory_private()
     # First of all: what is in memory now is copied into every supervisor. So nothing large, and not the token.

@@ -53,7 +53,7 @@ def _adopt(directory: RunDir, holding: Holding, watch: Watch, ender: Ender) -> N
     attempt.streams.output.mask = Mask(known.secrets)
     attempt.confirmed = attempt.began = True
     holding.add(attempt)
-    holding.claim_gpus(attempt, known.gpus)
+    holding.gpus.claim(attempt, known.gpus)
     attempt.phase = Phase.RUNNING
     attempt.add_fact("staged", {"adopted": True})
     if found is None:

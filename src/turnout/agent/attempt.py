@@ -6,6 +6,7 @@ import time
 from enum import IntEnum
 from typing import Any, Dict, List, Optional, Tuple
 
+from turnout.agent.container_command import Runtime
 from turnout.agent.rundir import RunDir
 from turnout.agent.streams import Streams
 from turnout.agent.tree import ProcessId
@@ -33,6 +34,7 @@ class Attempt:
     is_clean      its supervisor says that nothing of it is alive
     is_bare       its directory holds no files but ours
     env           names of directories that were put in place for it
+    runtime       who executes it, if that is in a container
     result        the body of its last fact, until that was told
     look_at       when its streams are looked at next
     """
@@ -56,6 +58,7 @@ class Attempt:
         self.is_bare = False
         self.gpus: List[str] = []
         self.env: Dict[str, str] = {}
+        self.runtime: Optional[Runtime] = None
         self.supervisor: Optional[ProcessId] = None
         self.pidfd: Optional[int] = None
         self.stop_cause: Optional[str] = None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+from typing import Collection
 
-from turnout.agent import killing, record, seat
+from turnout.agent import containers, killing, record, seat
 from turnout.agent.log import say
 from turnout.agent.rundir import RunDir, RunDirs
 
@@ -19,7 +21,26 @@ def clear(root: str) -> None:
         say(f"{directory.path}: nobody's any more; ending it")
         _end(directory)
         directory.remove()
+    containers.clear_strays(root)
     os.close(lock)
+
+
+def clear_others(root: str, live: Collection[int]) -> int:
+    """The same in the directories of earlier agents beside this one's, which then go; how many did. `live` are the
+    agents that the hub knew when it had this one started: theirs are not touched, nor those that came later."""
+    beside, own = os.path.split(os.path.abspath(root))
+    gone = 0
+    for name in os.listdir(beside):
+        path = os.path.join(beside, name)
+        if not name.isdecimal() or int(name) >= int(own) or int(name) in live:
+            continue
+        try:
+            clear(path)
+        except SystemExit:  # it is still there, and will hear that it is not wanted
+            continue
+        shutil.rmtree(path, ignore_errors=True)
+        gone += 1
+    return gone
 
 
 def _end(directory: RunDir) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Union
 
-from turnout.agent import killing, record
+from turnout.agent import containers, killing, record
 from turnout.agent.attempt import Attempt, Phase, Ref
 from turnout.agent.carrier import Carrier, Mailbox
 from turnout.agent.holding import Holding
@@ -47,8 +47,10 @@ class Ender:
         if isinstance(found, record.Exit):
             body = {**vars(found), "seconds": round(found.seconds, 6)}
             body.pop("output_bytes")
-            if found.cause == "exit" and found.exit_code and (trouble := self._trouble(attempt)):
+            if found.cause == "exit" and found.exit_code and (trouble := self._trouble(attempt, found.exit_code)):
                 body.update(cause="spawn_failed", message=trouble)
+            if found.cause == "signal" and attempt.stop_cause == _PREEMPTED:
+                body.update(cause=_PREEMPTED)  # who wants the node back told so to every process on it
             self._holding.saw(attempt.grant.job, found.seconds)
             is_clean = found.cause == "exit" and found.message == f"exit code {found.exit_code}"
             self._conclude(attempt, body, is_clean=is_clean)
@@ -62,9 +64,12 @@ class Ender:
         else:
             self._bury(attempt, lambda: killing.end_orphans(attempt.directory, None), "its control directory is gone")
 
-    def _trouble(self, attempt: Attempt) -> str:
+    def _trouble(self, attempt: Attempt, exit_code: int) -> str:
         job = self._holding.job(attempt.grant.job)
-        return entrance_trouble(attempt.directory) if job is not None and job.setup is not None else ""
+        if job is None:
+            return ""
+        told = entrance_trouble(attempt.directory) if job.setup is not None else ""
+        return told or (containers.trouble(attempt.directory, exit_code) if job.container is not None else "")
 
     def start_again(self, attempt: Attempt, why: str) -> None:
         """Nothing of it was executed. The shortage that was the reason may pass; if it does not, the attempt fails."""
@@ -77,7 +82,7 @@ class Ender:
         def make_ready() -> None:
             if attempt.phase is Phase.STARTED:
                 attempt.phase = Phase.READY
-                self._holding.free(attempt)
+                self._holding.gpus.free(attempt)
 
         self._mailbox.post_later(_RETRY_SECONDS, make_ready)
 
@@ -175,8 +180,9 @@ class Ender:
     def _conclude(self, attempt: Attempt, body: Dict[str, Any], *, is_clean: bool = False) -> None:
         attempt.phase = Phase.ENDED
         attempt.look_at = 0.0
-        self._holding.free(attempt)
+        self._holding.gpus.free(attempt)
         attempt.add_fact("ended", body)
+        self._holding.outcome = body
         self._leavings.take(attempt, is_clean=is_clean)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import time
 from collections import OrderedDict
-from typing import Dict, Iterator, List, Optional
+from dataclasses import replace
+from typing import Any, Dict, Iterator, List, Optional
 
 from turnout.agent.attempt import Attempt, Phase, Ref
+from turnout.agent.gpus import Gpus
 from turnout.agent.rundir import RunDir
 from turnout.wire.messages import JobOrder, NodeFacts, Poll, Welcome
 
@@ -36,14 +38,24 @@ def poll_numbers(least: int) -> Iterator[int]:
 class Holding:
     """`numbers` are for the polls."""
 
-    def __init__(self, facts: NodeFacts, numbers: Iterator[int]) -> None:
+    def __init__(self, facts: NodeFacts, numbers: Iterator[int], gpus: Optional[Gpus] = None) -> None:
         self.facts = facts
+        self.gpus = gpus if gpus is not None else Gpus(facts.gpu_facts)
+        self.is_gpu_wanted = False
+        """the hub has runs that wait for GPUs of this node"""
         self.welcome = _NOBODY
+        self.is_contained = False
+        """who started us has put us into the runs' container"""
         self.is_leaving = False
         self.is_preparing = False
         self.trouble = ""
         self.is_trouble_told = False
-        self.free_gpus = list(facts.gpus)
+        self.outcome: Dict[str, Any] = {}
+        """how the run that ended last did"""
+        self.is_yielding = False
+        """whose node this is wants it back: nothing more may begin here"""
+        self.until: Optional[float] = None
+        """when (by `clock`) nothing more may begin here, for the node has to be given back"""
         self.forgotten: List[int] = []
         """jobs whose orders were dropped since this was last emptied"""
         self.attempts: Dict[Ref, Attempt] = {}
@@ -79,7 +91,7 @@ class Holding:
         self._over[attempt.ref] = None
         if len(self._over) > _OVER_KEPT:
             self._over.popitem(last=False)
-        self.free(attempt)
+        self.gpus.free(attempt)
         job = attempt.grant.job
         self._uses[job] -= 1
         if not self._uses[job]:
@@ -95,22 +107,8 @@ class Holding:
         """Whether it is held, or was a moment ago: an answer that was long on its way may still speak of it."""
         return ref in self.attempts or ref in self._over
 
-    def free(self, attempt: Attempt) -> None:
-        """Its GPUs may be given to the next."""
-        self.free_gpus.extend(attempt.gpus)
-        attempt.gpus = []
-
-    def take_gpus(self, attempt: Attempt) -> None:
-        count = attempt.grant.gpus
-        attempt.gpus, self.free_gpus = self.free_gpus[:count], self.free_gpus[count:]
-
-    def claim_gpus(self, attempt: Attempt, gpus: List[str]) -> None:
-        """Those it was given by an earlier agent."""
-        attempt.gpus = gpus
-        self.free_gpus = [gpu for gpu in self.free_gpus if gpu not in gpus]
-
     def learn(self, job: JobOrder) -> None:
-        self._jobs[job.job] = job
+        self._jobs[job.job] = replace(job, container=None) if self.is_contained else job
         if job.job not in self._uses:
             self._unused[job.job] = None
 
@@ -143,11 +141,11 @@ class Holding:
         open_ones = [attempt for attempt in held if attempt.phase < Phase.ENDED]
         slots = self.welcome.max_runs - sum(attempt.grant.slots for attempt in open_ones)
         short = [job for job, typical in self._typical.items() if typical < _SHORT_RUN and not self.is_leaving]
-        unstarted_gpus = sum(attempt.grant.gpus for attempt in open_ones if attempt.phase < Phase.STARTED)
+        rooms = self.gpus.rooms(attempt for attempt in open_ones if attempt.phase < Phase.STARTED)
         return Poll(
-            slots=0.0 if self.is_leaving or self.is_preparing or self.trouble else slots,
+            slots=0.0 if self.is_leaving or self.is_yielding or self.is_preparing or self.trouble else slots,
             memory=self.facts.memory - sum(attempt.grant.memory for attempt in open_ones),
-            gpus=len(self.free_gpus) - unstarted_gpus,
+            gpus=sum(room.runs > 0 for room in rooms),
             held=[attempt.ref for attempt in held],
             jobs=list(self._jobs),
             wait=self.welcome.lease / 3,
@@ -157,7 +155,14 @@ class Holding:
             kept=bool(self.kept),
             preparing=self.is_preparing,
             trouble=self.trouble,
+            gpu_rooms=rooms,
+            gpus_wanted=self.is_gpu_wanted,
+            seconds=self.seconds_left(),
         )
+
+    def seconds_left(self) -> Optional[float]:
+        """How long a run that begins now may take; None = as long as it likes."""
+        return None if self.until is None else max(0.0, self.until - clock())
 
     def next_number(self) -> int:
         """Greater than that of all we said before."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import BinaryIO, Callable, Iterator, List, Tuple, TypeVar
+from typing import BinaryIO, Callable, Iterator, List, Tuple, TypeVar, Union
 
 from turnout.wire import messages, pack
 from turnout.wire.http import Answer, Connection, Unreachable
@@ -24,7 +24,7 @@ class Refused(Exception):
 class HubLine:
     """One connection, for one thread. Requests raise wire.http.Unreachable or Refused."""
 
-    def __init__(self, address: str, token: str) -> None:
+    def __init__(self, address: Union[str, List[str]], token: str) -> None:
         self._connection = Connection(address, token, timeout=30.0)
 
     def hello(self, message: Hello) -> Welcome:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import time
-from typing import Union
+from typing import Any, Dict, NamedTuple, Optional, Union
 
 from turnout.agent.attempt import Attempt, Phase
 from turnout.agent.cache import BrokenOff, Cache, DamagedCache
 from turnout.agent.carrier import Carrier, Mailbox
+from turnout.agent.container_command import Runtime
+from turnout.agent.containers import Containers, NoContainer
 from turnout.agent.ender import Ender
 from turnout.agent.holding import Holding
 from turnout.agent.inputs import NoInput
@@ -18,7 +20,7 @@ from turnout.agent.mask import Mask
 from turnout.agent.record import STOP_CAUSES
 from turnout.agent.rundir import RunDirs
 from turnout.agent.secrets import NoSecret, reveal
-from turnout.agent.setups import Prepared, SetupFailed, Setups
+from turnout.agent.setups import SetupFailed, Setups
 from turnout.agent.stage import Filled, fill, needs_files, write_entrance
 from turnout.agent.views import Views
 from turnout.wire.http import Unreachable
@@ -29,13 +31,20 @@ _TRIES = 20  # for what may help; a hub that does not answer at all, and a full 
 _PATIENCE = 600.0  # seconds for room on a full disk
 
 
+class _Installed(NamedTuple):
+    """`told` is for the run's history; `runtime` executes it, if that is in a container."""
+
+    told: Dict[str, Any]
+    runtime: Optional[Runtime]
+
+
 class Intake:
     """For the main thread. Files are moved by the `porter`, which has the line of `cache` for itself, and setups are
     made by the `installer`."""
 
     def __init__(
         self, holding: Holding, dirs: RunDirs, ender: Ender, leavings: Leavings, mailbox: Mailbox,
-        *, porter: Carrier, cache: Cache, views: Views, installer: Carrier, setups: Setups,
+        *, porter: Carrier, cache: Cache, views: Views, installer: Carrier, setups: Setups, containers: Containers,
     ) -> None:  # fmt: skip
         self._holding = holding
         self._dirs = dirs
@@ -47,6 +56,7 @@ class Intake:
         self._views = views
         self._installer = installer
         self._setups = setups
+        self._containers = containers
 
     def take(self, orders: Orders, asked: Poll, sent: float) -> bool:
         """Does as it is told in answer to a message that was `sent` then and said `asked`; whether anything was new."""
@@ -64,6 +74,8 @@ class Intake:
         news += [self._ender.stop(_known_cause(stop)) for stop in orders.stops]
         news.append(holding.is_leaving is not orders.exit)
         holding.is_leaving = orders.exit
+        news.append(holding.is_gpu_wanted is not orders.gpus_wanted)
+        holding.is_gpu_wanted = orders.gpus_wanted
         return any(news)
 
     def _accept(self, grant: Grant) -> bool:
@@ -114,28 +126,33 @@ class Intake:
             self._ender.fail(attempt, f"its directory could not be prepared: {outcome}")
 
     def _set_up(self, attempt: Attempt, job: JobOrder) -> None:
-        """Has its setup made, by the installer, if it has one; then it is ready."""
-        if job.setup is None:
+        """Has its setup made and its image brought, by the installer, if it has them; then it is ready."""
+        if job.setup is None and job.container is None:
             attempt.phase = Phase.READY
             return
         attempt.carried = True
         self._installer.do(lambda: self._install(attempt, job), lambda outcome: self._is_set_up(attempt, outcome))
 
-    def _install(self, attempt: Attempt, job: JobOrder) -> Prepared:
-        prepared = self._setups.prepare(job, attempt.directory.path, lambda: attempt.phase is Phase.STAGING)
-        write_entrance(attempt.directory, job, prepared.environment)
-        return prepared
+    def _install(self, attempt: Attempt, job: JobOrder) -> _Installed:
+        is_wanted = lambda: attempt.phase is Phase.STAGING  # noqa: E731
+        told: Dict[str, Any] = {}
+        if job.setup is not None:
+            prepared = self._setups.prepare(job, attempt.directory.path, is_wanted)
+            write_entrance(attempt.directory, job, prepared.environment)
+            told = prepared.told
+        return _Installed(told, None if job.container is None else self._containers.prepare(job, is_wanted))
 
-    def _is_set_up(self, attempt: Attempt, outcome: Union[Prepared, Exception]) -> None:
+    def _is_set_up(self, attempt: Attempt, outcome: Union[_Installed, Exception]) -> None:
         if not self._leavings.put_down(attempt) or attempt.phase is not Phase.STAGING:
             return
-        if isinstance(outcome, SetupFailed):
+        if isinstance(outcome, (SetupFailed, NoContainer)):
             self._ender.refuse(attempt, str(outcome))
         elif isinstance(outcome, Exception):
             self._ender.fail(attempt, f"its setup could not be made: {outcome}")
         else:
             if outcome.told:
                 attempt.add_fact("setup", outcome.told)
+            attempt.runtime = outcome.runtime
             attempt.phase = Phase.READY
 
     def _stage_again(self, attempt: Attempt, job: JobOrder, number: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Optional
 
-from turnout.agent import record, tree
+from turnout.agent import containers, record, tree
 from turnout.agent.limits import remove_cgroup
 from turnout.agent.rundir import RunDir
 
@@ -65,4 +65,5 @@ def end_orphans(directory: RunDir, running: Optional[record.Running]) -> bool:
     is_empty = tree.end_orphans(child, directory.marker, cgroup=cgroup)
     if cgroup is not None:
         remove_cgroup(cgroup)
+    containers.clear(directory)
     return is_empty

@@ -2,7 +2,7 @@
 
 One thread decides (this one, in `Node.run`). Six others only carry: the *poller* waits at the hub for orders, the
 *reporter* delivers one report at a time, the *porter* brings files, the *installer* makes setups, the *shipper* takes
-files away, *chores* kills and clears away.
+files away, *chores* kills and clears away. Where there are GPUs, one more looks at those.
 
 An attempt passes through `intake` (grant to ready), `starter` (ready to running) and `ender` (ended to gone), while
 `teller` tells of it; `holding` is what they share.
@@ -17,15 +17,18 @@ import select
 import signal
 import sys
 import time
-from typing import Any, Dict, Iterator, NoReturn, Union
+from typing import Any, Dict, Iterator, NoReturn, Optional, Union
 
 from turnout.agent import probe, seat, tidying, tree
 from turnout.agent.adopt import adopt
 from turnout.agent.cache import Cache
 from turnout.agent.carrier import Carrier, Mailbox
-from turnout.agent.clearing import clear
+from turnout.agent.clearing import clear, clear_others
+from turnout.agent.containers import Containers, clear_strays
 from turnout.agent.ender import Ender, surrender
-from turnout.agent.holding import Holding, poll_numbers
+from turnout.agent.gpu_watch import GpuWatch
+from turnout.agent.gpus import Gpus
+from turnout.agent.holding import Holding, clock, poll_numbers
 from turnout.agent.hub import HubLine
 from turnout.agent.intake import Intake
 from turnout.agent.launcher import Launcher, LauncherDied
@@ -40,6 +43,7 @@ from turnout.agent.starter import Starter
 from turnout.agent.teller import Denied, Teller
 from turnout.agent.views import Views
 from turnout.agent.watch import Watch
+from turnout.wire.messages import Stop
 
 _PATHS = ("address", "directory", "cache")
 _GONE_HUB_SECONDS = 5.0  # an agent with nothing to do outlives its hub by this much
@@ -48,15 +52,16 @@ _QUOTA = 100 << 30  # bytes of the cache, when nobody says
 _STEADY_SECONDS = 60.0  # who lived so long before a fault begins anew at once
 
 
-def run(order: Dict[str, Any], launcher: Launcher) -> None:
-    """The agent's life. Returns when there was nothing to do for long enough, or the hub does not know it any more.
+def run(order: Dict[str, Any], launcher: Launcher) -> Dict[str, Any]:
+    """The agent's life. Returns when there was nothing to do for long enough, or the hub does not know it any more: how
+    its last run ended, if it had any.
 
     If it is ordered to ``clear``, it only does away with what an earlier agent left.
     """
-    order = {**order, **{name: _absolute(str(order[name])) for name in _PATHS if name in order}}
+    order = {**order, **{name: _absolute(order[name]) for name in _PATHS if name in order}}
     if order.get("clear"):
         clear(str(order["directory"]))
-        return
+        return {}
     began = time.monotonic()
     numbers = poll_numbers(int(order.get("polls", 0)))
     root = str(order["directory"])
@@ -81,6 +86,7 @@ def run(order: Dict[str, Any], launcher: Launcher) -> None:
         say_error("a fault of the agent; beginning anew")
         _begin_anew({**order, "polls": next(numbers)}, launcher, began)
     os.close(lock)
+    return node.holding.outcome
 
 
 class Node:
@@ -94,7 +100,23 @@ class Node:
         self._mailbox = Mailbox()
         self.dirs = RunDirs(self._root)
         self._watch = Watch(self._poller)
-        self.holding = Holding(probe.look(), numbers)
+        given = order.get("given") or {}
+        source, devices = probe.find_gpus(given.get("gpus"))
+        gpus = Gpus(
+            [each.facts for each in devices], most=int(order.get("max_runs_per_gpu", 1)),
+            shares_with_others=not order.get("avoid_foreign_gpus", True),
+            nodes={each.facts.id: each.nodes for each in devices},
+        )  # fmt: skip
+        self.holding = Holding(probe.look(devices, given), numbers, gpus)
+        if "seconds" in order:
+            self.holding.until = clock() + float(order["seconds"])
+        self.holding.is_contained = bool(order.get("contained"))
+        self._gpus: Optional[GpuWatch] = None
+        if source is not None and devices:
+            self._gpus = GpuWatch(
+                source, devices, self.holding, Carrier("gpus", self._mailbox), runs=self.dirs.runs,
+                launcher=launcher.pid, on_change=lambda: self._teller.speak(),
+            )  # fmt: skip
         self._chores = Carrier("chores", self._mailbox)
         self._installer = Carrier("installer", self._mailbox)
         leavings = Leavings(
@@ -102,13 +124,16 @@ class Node:
             shipper=Carrier("shipper", self._mailbox), line=self._line(), chores=self._chores,
         )  # fmt: skip
         self._ender = Ender(self.holding, launcher, self._watch, leavings, self._mailbox, self._chores)
-        self._starter = Starter(self.holding, launcher, self._ender, os.path.join(self._root, "sdk"))
+        self._starter = Starter(
+            self.holding, launcher, self._ender, os.path.join(self._root, "sdk"),
+            lambda: self._gpus is None or self._gpus.is_fresh,
+        )  # fmt: skip
         cache, beside = Cache(str(order["cache"]), self._line()), os.path.dirname(str(order["cache"]))
         self._shelves = Shelf(f"{beside}/views"), Shelf(f"{beside}/setups")
         intake = Intake(
             self.holding, self.dirs, self._ender, leavings, self._mailbox,
             porter=Carrier("porter", self._mailbox), cache=cache, views=Views(self._shelves[0], cache),
-            installer=self._installer, setups=Setups(self._shelves[1]),
+            installer=self._installer, setups=Setups(self._shelves[1]), containers=Containers(self._root),
         )  # fmt: skip
         reporter = Carrier("reporter", self._mailbox)
         self._teller = Teller(self.holding, intake, self._ender, leavings, reporter=reporter, line=self._line())
@@ -120,7 +145,11 @@ class Node:
         self.dirs.prepare()
         os.makedirs(str(self._order["cache"]), mode=0o700, exist_ok=True)
         adopt(self.dirs, self.holding, self._watch, self._ender)
+        self._chores.do(lambda: clear_strays(self._root), lambda outcome: None)
         self._begin_prolog()
+        self._clear_others()
+        if self._order.get("yields"):
+            signal.signal(signal.SIGTERM, lambda *_: self._mailbox.post(self._yield))
         self._tidy()
         self._poller.register(self._launcher.fileno(), select.POLLIN)
         self._poller.register(self._mailbox.fileno(), select.POLLIN)
@@ -131,6 +160,8 @@ class Node:
             self._mailbox.take()
             self._starter.start_ready()
             self._starter.look()
+            if self._gpus is not None:
+                self._gpus.tend()
             self._teller.tell()
             if self._teller.is_welcome and not is_polling:
                 is_polling = True
@@ -154,6 +185,26 @@ class Node:
 
         self._installer.do(lambda: run_prolog(self._root, lines, str(self._order.get("node", ""))), then)
 
+    def _yield(self) -> None:
+        """Whose node this is wants it back: what runs goes back to the queue, and nothing more begins."""
+        say(f"this node is wanted back; giving back {len(self.holding.attempts)} runs")
+        self.holding.is_yielding = True
+        for attempt in list(self.holding.attempts.values()):
+            self._ender.stop(Stop(attempt.grant.run, attempt.grant.attempt, "preempted"))
+        self._teller.speak()
+
+    def _clear_others(self) -> None:
+        """What agents left here that were given up while nobody could reach this machine, and died."""
+        live = self._order.get("live")
+        if live is None:
+            return
+
+        def then(outcome: Union[int, Exception]) -> None:
+            if outcome:
+                say(f"cleared what earlier agents left: {outcome}")
+
+        self._chores.do(lambda: clear_others(self._root, set(live)), then)
+
     def _tidy(self) -> None:
         """Now, and then every so often."""
         most = int(self._order.get("quota", _QUOTA))
@@ -176,11 +227,12 @@ class Node:
         seconds = self._teller.seconds_left(self._mailbox.seconds_left(_LONGEST_WAIT))
         line = self._launcher.fileno()
         self._poller.modify(line, select.POLLIN | (select.POLLOUT if self._launcher.is_behind else 0))
-        for fd, _event in self._poller.poll(seconds * 1000):
+        ready = {fd for fd, _event in self._poller.poll(seconds * 1000)}
+        if self._mailbox.fileno() in ready:  # first: that the node is wanted back is why runs end then
+            self._mailbox.hear()
+        for fd in ready - {self._mailbox.fileno()}:
             if fd == line:
                 self._starter.hear()
-            elif fd == self._mailbox.fileno():
-                self._mailbox.hear()
             else:
                 attempt = self._watch.ended(fd)
                 if attempt is not None:
@@ -201,15 +253,21 @@ class Node:
         if self.holding.is_preparing:
             return False
         is_idle = self.holding.is_leaving or self.holding.is_trouble_told or now - self._idle_since > welcome.idle
-        return is_alone or (self._teller.is_welcome and is_idle)
+        is_over = self.holding.is_yielding or self.holding.seconds_left() == 0.0
+        return is_alone or (self._teller.is_welcome and (is_idle or is_over))
 
     def _line(self) -> HubLine:
         return HubLine(self._order["address"], self._order["token"])
 
 
-def _absolute(path: str) -> str:
-    """On a machine that is not the hub's, paths are told from where the agent is started."""
-    return path if path.startswith("tcp:") else os.path.abspath(path)
+def _absolute(path: Any) -> Any:
+    """On a machine that is not the hub's, paths and addresses are told from where the agent is started."""
+    if isinstance(path, list):
+        return [_absolute(each) for each in path]
+    if path.startswith(("tcp:", "tls:")):
+        return path
+    kind, path = ("file:", path[len("file:") :]) if path.startswith("file:") else ("", path)
+    return kind + os.path.abspath(path)
 
 
 def _begin_anew(order: Dict[str, Any], launcher: Launcher, began: float) -> NoReturn:

@@ -7,6 +7,7 @@ line                           written by  meaning
 =============================  ==========  ======================================================================
 grant, after, secrets          agent       which attempt this is; its directory is ready
 gpus                           agent       which ones it was given
+container                      agent       the program that executes it in one, and the container's name
 supervisor, boot, time, cgroup supervisor  the command may have been executed, hence never will be again in here
 child                          supervisor  the command's process
 exit                           supervisor  how it ended; nothing of the attempt runs any more

@@ -94,6 +94,10 @@ class RunDir:
         """Which ones it was given. The last word counts."""
         record.tell(self.ctl, {"gpus": gpus})
 
+    def remember_container(self, program: str, name: str) -> None:
+        """What it is executed in, and by whom: for who has to end it."""
+        record.tell(self.ctl, {"container": [program, name]})
+
     def mark_kept(self) -> None:
         """It is over and told of, and stays to be looked at."""
         record.tell(self.ctl, {"kept": True})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from turnout.agent.cache import Cache
@@ -14,8 +13,8 @@ from turnout.agent.views import Views
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant, JobOrder
+from turnout.wire.script import filled
 
-_ARGUMENTS = "$RUN_ARGS$"
 _KEPT = "output/"
 _MOST_SAID = 1000
 
@@ -91,22 +90,7 @@ def write_entrance(directory: RunDir, job: JobOrder, environment: Optional[str])
 
 
 def _write_script(script: Script) -> None:
-    """The run script with its place for the arguments filled: they come as the shell's own, never as text."""
-    _write(script._replace(text="".join(map(_fill_line, script.text.splitlines(keepends=True)))))
-
-
-def _fill_line(line: str) -> str:
-    """Each argument is a word of its own; amid other text in quotes they are one, with spaces between them."""
-    before, found, after = line.partition(_ARGUMENTS)
-    if not found:
-        return line
-    if before.endswith('"') and after.startswith('"'):
-        return before[:-1] + '"$@"' + _fill_line(after[1:])
-    is_quoted = len(re.findall(r'(?<!\\)"', before)) % 2 == 1
-    if not is_quoted:
-        return before + '"$@"' + _fill_line(after)
-    text, quote, rest = after.partition('"')
-    return before + "$*" + text.replace(_ARGUMENTS, "$*") + quote + _fill_line(rest)
+    _write(script._replace(text=filled(script.text)))
 
 
 def _write(script: Script) -> None:

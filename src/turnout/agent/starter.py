@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Dict, Set
+from typing import Callable, Dict, Set
 
 from turnout.agent import killing, record, sdk
 from turnout.agent.attempt import Attempt, Phase
+from turnout.agent.contained import contain
+from turnout.agent.container_command import CannotContain, client_environment
 from turnout.agent.draft import TAIL_SECONDS
 from turnout.agent.ender import Ender
 from turnout.agent.holding import Holding
 from turnout.agent.launcher import Ended, Failed, Launcher, LauncherDied, Started
 from turnout.agent.log import say, say_error
-from turnout.agent.starting import job_environment, make_order
+from turnout.agent.starting import job_environment, make_order, told_environment
 from turnout.wire.messages import JobOrder
 
 _RETURN_SECONDS = 1.0  # a run kept at hand for longer goes back
@@ -22,11 +25,16 @@ _EPSILON = 1e-9
 
 
 class Starter:
-    """For the main thread. Every method may raise LauncherDied."""
+    """For the main thread. Every method may raise LauncherDied. `knows_gpus`: whether it is known of late who computes
+    on the GPUs; no run gets one before that."""
 
-    def __init__(self, holding: Holding, launcher: Launcher, ender: Ender, sdk_path: str) -> None:
+    def __init__(
+        self, holding: Holding, launcher: Launcher, ender: Ender, sdk_path: str,
+        knows_gpus: Callable[[], bool] = lambda: True,
+    ) -> None:  # fmt: skip
         self._holding = holding
         self._launcher = launcher
+        self._knows_gpus = knows_gpus
         self._ender = ender
         self._sdk = sdk_path
         self._has_sdk = False
@@ -45,7 +53,9 @@ class Starter:
         free = holding.welcome.max_runs - sum(a.grant.slots for a in holding.attempts.values() if a.uses_slot)
         now = time.monotonic()
         for attempt in waiting:
-            if attempt.grant.slots <= free + _EPSILON and attempt.grant.gpus <= len(holding.free_gpus):
+            if attempt.grant.gpus and not self._knows_gpus():
+                continue
+            if attempt.grant.slots <= free + _EPSILON and self._take_gpus(attempt):
                 free -= attempt.grant.slots
                 self._start(attempt)
             elif now - attempt.granted > _RETURN_SECONDS:
@@ -82,15 +92,24 @@ class Starter:
             elif now - self._overdue.setdefault(key, now) > _LAUNCHER_SECONDS:
                 raise LauncherDied(f"launcher {self._launcher.pid} does not answer")
 
+    def _take_gpus(self, attempt: Attempt) -> bool:
+        return not attempt.grant.gpus or self._holding.gpus.take(attempt)
+
     def _start(self, attempt: Attempt) -> None:
         try:
             job = self._holding.job(attempt.grant.job)
             assert job is not None  # an order is kept while an attempt needs it
-            self._holding.take_gpus(attempt)
             if attempt.gpus:
                 attempt.directory.remember_gpus(attempt.gpus)
             self._define(job)
-            order = make_order(attempt, job, has_gpus=bool(self._holding.facts.gpus))
+            order = make_order(attempt, job, gpus=self._holding.gpus.vendor)
+            if attempt.runtime is not None:
+                shared = told_environment(job, node=self._holding.welcome.node, sdk=self._sdk)
+                root = os.path.dirname(self._sdk)
+                order = contain(order, attempt, job, shared, root=root, sdk=self._sdk, gpus=self._holding.gpus)
+        except CannotContain as error:
+            self._ender.refuse(attempt, str(error))
+            return
         except Exception as error:
             say_error(f"{attempt.key} could not be started")
             self._ender.fail(attempt, f"it could not be started: {error}")
@@ -115,8 +134,14 @@ class Starter:
             sdk.install(self._sdk)
             self._has_sdk = True
         if job.job not in self._defined:
-            self._launcher.define(job.job, job_environment(job, node=self._holding.welcome.node, sdk=self._sdk))
+            self._launcher.define(job.job, self._environment(job))
             self._defined.add(job.job)
+
+    def _environment(self, job: JobOrder) -> Dict[str, str]:
+        node = self._holding.welcome.node
+        if job.container is None:
+            return job_environment(job, node=node, sdk=self._sdk)
+        return client_environment(told_environment(job, node=node, sdk=self._sdk), os.environ)
 
     def _forget_jobs(self) -> None:
         while self._holding.forgotten:

@@ -6,8 +6,9 @@ import json
 import os
 import shutil
 from functools import lru_cache
-from typing import Dict, List
+from typing import Dict, List, Sequence
 
+from turnout.agent import container_command, gpu_sources
 from turnout.agent.attempt import Attempt
 from turnout.agent.stage import entrance_path, script_of
 from turnout.agent.supervisor import Order
@@ -17,28 +18,36 @@ from turnout.wire.messages import JobOrder
 _OF_THE_NODE = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 
 
-def make_order(attempt: Attempt, job: JobOrder, *, has_gpus: bool) -> Order:
-    """What the supervisor is told. `has_gpus`: the node has some, so those the run did not get are hidden from it."""
+def make_order(attempt: Attempt, job: JobOrder, *, gpus: str) -> Order:
+    """What the supervisor is told; of a run in a container, what is executed in there. `gpus`: who made the node's, if
+    it has any: those the run did not get are hidden from it."""
+    by_shell = container_command.shell if attempt.runtime is not None else _by_shell
     argv = [] if attempt.grant.script else attempt.grant.argv
     script = script_of(attempt.directory, attempt.grant, job)
     if script is not None:
-        argv = [_shell(), script.path, *argv]
+        argv = by_shell([script.path, *argv])
     if job.setup is not None:
-        argv = [_shell(), entrance_path(attempt.directory), *argv]
+        argv = by_shell([entrance_path(attempt.directory), *argv])
     return Order(
         key=attempt.key, dir=attempt.directory.path, argv=argv, job=job.job,
-        env=_run_environment(attempt, job.working_dir, has_gpus),
+        env=_run_environment(attempt, job.working_dir, gpus),
         seconds=job.seconds, grace=job.grace, memory=job.memory,
         umask=job.umask, cwd=f"work/{job.working_dir}" if job.working_dir else "work",
     )  # fmt: skip
 
 
 def job_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
-    """What the runs of a job share: the node's environment as far as every program needs it, the submitter's and
-    ours, and the names XT scripts read."""
-    path: List[str] = [sdk, *filter(None, [job.env.get("PYTHONPATH", "")])]
+    """What the runs of a job share: the node's environment as far as every program needs it, and what it is told."""
     return {
         **{name: os.environ[name] for name in _OF_THE_NODE if name in os.environ},
+        **told_environment(job, node=node, sdk=sdk),
+    }
+
+
+def told_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
+    """What the runs of a job are told: the submitter's environment and ours, and the names XT scripts read."""
+    path: List[str] = [sdk, *filter(None, [job.env.get("PYTHONPATH", "")])]
+    return {
         **job.env,
         "XT_EXPERIMENT_NAME": job.experiment,
         "XT_WORKSPACE_NAME": job.workspace,
@@ -54,7 +63,7 @@ def job_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
     }
 
 
-def _run_environment(attempt: Attempt, working_dir: str, has_gpus: bool) -> Dict[str, str]:
+def _run_environment(attempt: Attempt, working_dir: str, gpus: str) -> Dict[str, str]:
     grant, directory = attempt.grant, attempt.directory
     env = {
         "TURNOUT_RUN_NAME": grant.name,
@@ -68,9 +77,13 @@ def _run_environment(attempt: Attempt, working_dir: str, has_gpus: bool) -> Dict
         "XT_RESUME_NAME": grant.name if grant.attempt > 1 else "",
         **attempt.env,
     }
-    if has_gpus:
-        env["CUDA_VISIBLE_DEVICES"] = ",".join(attempt.gpus)
+    if gpus:
+        env.update(gpu_sources.environment(gpus, attempt.gpus, inside=attempt.runtime is not None))
     return env
+
+
+def _by_shell(script: Sequence[str]) -> List[str]:
+    return [_shell(), *script]
 
 
 @lru_cache(maxsize=None)

@@ -32,6 +32,8 @@ RETRY_SECONDS = 1.0  # between two tries to write a record to a full disk
 _ARMING_TRIES = 60
 _UNKILLABLE_SECONDS = 10.0
 _KILL_PAUSE = 0.01
+_SETTLE_SECONDS, _CLEANUP_SECONDS = 5.0, 60.0
+_THEIR_CODES = 125  # and above: podman and docker say so that it is they who failed
 
 #: Blocked before the fork, so that none can hit a supervisor before it listens; all but the heard ones are ignored so.
 BLOCKED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGALRM})
@@ -52,7 +54,9 @@ class Order(NamedTuple):
 
     `seconds` limits its time and `memory` its bytes, None = no limit. `grace` is how long the tree has between SIGTERM
     and SIGKILL when it is ended; `linger` the same for what a command that ended by itself left running. `umask` is the
-    command's, None = ours. `cwd` is where in `dir` it begins.
+    command's, None = ours. `cwd` is where in `dir` it begins. `cleanup` ends what the command started outside of its
+    tree (a container, say), and is executed unless the command ended well by itself; such a command clears up behind
+    itself for a moment.
     """
 
     key: str
@@ -66,6 +70,7 @@ class Order(NamedTuple):
     linger: float = 2.0
     umask: Optional[int] = None
     cwd: str = "work"
+    cleanup: List[str] = []
 
 
 def supervise(order: Order, env: Environment) -> bool:
@@ -128,7 +133,11 @@ class _Attempt:
             self._conclude("spawn_failed", error.message, error.code)
             return
         end = self._watch(limit)
+        if self._order.cleanup and end.cause is None:
+            self._settle(_SETTLE_SECONDS)
         stuck = self.end(end.grace)
+        if self._order.cleanup and (end.cause is not None or not self._ended_well()):
+            self._clean_up()
         cause = end.cause or self._own_cause(limit)
         limit.remove()
         message = _fate(self._status) if cause in ("exit", "signal") else _MESSAGES[cause]
@@ -228,6 +237,24 @@ class _Attempt:
                 return stuck
             wait_for_signal(_KILL_PAUSE)
         return []
+
+    def _settle(self, seconds: float) -> None:
+        """Until nothing of the tree is left, or `seconds` went by."""
+        until = time.monotonic() + seconds
+        while self.reap() and time.monotonic() < until:
+            wait_for_signal(min(_KILL_PAUSE, seconds))
+
+    def _ended_well(self) -> bool:
+        """With an exit code of the command's own: above are those of who executes it, and of signals."""
+        return self._status is not None and 0 <= os.waitstatus_to_exitcode(self._status) < _THEIR_CODES
+
+    def _clean_up(self) -> None:
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        with suppress(SpawnError):
+            spawn(self._order.cleanup, self._env, null)
+            self._settle(_CLEANUP_SECONDS)
+            self.end(0.0)
+        os.close(null)
 
     def _wait_for_end(self, kill_at: float, left: float) -> float:
         """Sleep until something happens; returns `kill_at`, or an earlier time when another stop asked for that."""

@@ -86,7 +86,7 @@ def _own_options(args: list[str]) -> list[str]:
 
         assert isinstance(rerun, Rerun)
         return rerun.split(args[1:])[0]
-    if args[:1] != ["run"]:
+    if args[:1] not in (["run"], ["exec"]):
         return args
     own: list[str] = []
     for arg in args[1:]:

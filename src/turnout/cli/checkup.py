@@ -7,41 +7,84 @@ import shutil
 import sqlite3
 import stat
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from turnout.cli import render
 from turnout.client import Client
-from turnout.errors import TurnoutError
-from turnout.home import Home, file_system
+from turnout.config import Config, find_project_file, load
+from turnout.errors import NotFound, TurnoutError
+from turnout.home import Home, current_directory, file_system
 
 _LEAST_FREE = 1 << 30
 _MOST_NAMED = 10
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`level`: ok, warning or problem."""
+    """`level`: ok, warning or problem. `what` may have several lines; `target` is the one it is about, if any."""
 
     level: str
     what: str
     hint: str = ""
+    target: str | None = None
 
 
-def doctor(deep: bool, json: bool) -> int:
-    """Exit code 1 when there is a problem."""
-    home = Home.from_env()
-    found = [*_python(), *_state_directory(home), *_hub(deep, sys.maxsize if json else _MOST_NAMED), *_programs()]
+def doctor(names: Sequence[str], deep: bool, json: bool) -> int:
+    """Exit code 1 when there is a problem. With `names`, only of these targets."""
+    settings, problems = _settings()
+    if names:
+        known = settings.targets if settings is not None else {}
+        if settings is not None and (unknown := [name for name in names if name not in known]):
+            raise NotFound(f"no target {unknown[0]!r}", hint=f"known targets: {', '.join(sorted(known))}")
+        return report([*problems, *(look_at(settings, names) if settings is not None else ())], json)
+    most = sys.maxsize if json else _MOST_NAMED
+    found = [*_python(), *_state_directory(Home.from_env()), *problems, *_hub(deep, most), *_providers(), *_programs()]
+    return report([*found, *(look_at(settings, list(settings.targets)) if settings is not None else ())], json)
+
+
+def report(found: Sequence[Found], json: bool) -> int:
     if json:
-        render.print_json([{"level": each.level, "what": each.what, "hint": each.hint} for each in found])
+        render.print_json([asdict(each) for each in found])
     else:
-        for each in found:
-            print(f"{render.coloured(f'{each.level:<8}', each.level)} {each.what}")
-            if each.hint:
-                print(f"         {each.hint}")
+        tell(found)
     return 1 if any(each.level == "problem" for each in found) else 0
+
+
+def tell(found: Sequence[Found]) -> None:
+    for each in found:
+        first, *more = each.what.split("\n")
+        print(f"{render.coloured(f'{each.level:<8}', each.level)} {render.harmless(first)}")
+        for line in [*more, *each.hint.split("\n")]:
+            if line.strip():
+                print(f"         {render.harmless(line)}")
+
+
+def look_at(settings: Config, names: Sequence[str]) -> list[Found]:
+    """What the providers of these targets find; all are asked at once, for some may take long to give up."""
+
+    def look(name: str) -> list[Found]:
+        try:
+            findings = Client().check_target(name, settings.resolved(name))
+        except TurnoutError as error:
+            return [Found("problem", f"target {name}: {error.message}", error.hint, name)]
+        return [Found(each["level"], each["what"], each["hint"], name) for each in findings]
+
+    with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(names) or 1)) as threads:
+        return [each for found in threads.map(look, names) for each in found]
+
+
+def _settings() -> tuple[Config | None, list[Found]]:
+    """Those that hold here; None, and what is wrong, where something is."""
+    try:
+        return load(Home.from_env().config_file, find_project_file(current_directory())), []
+    except TurnoutError as error:
+        return None, [Found("problem", error.message, error.hint or "`turnout config check` tells all")]
 
 
 def _python() -> Iterator[Found]:
@@ -87,6 +130,7 @@ def _hub(deep: bool, most: int) -> Iterator[Found]:
         client = Client()
         told = client.hub()
         targets = client.targets()
+        nodes = client.nodes()
         kept = client.check_blobs(deep=deep)
     except TurnoutError as error:
         yield Found("problem", f"no hub: {error.message}", error.hint)
@@ -97,7 +141,16 @@ def _hub(deep: bool, most: int) -> Iterator[Found]:
         yield Found("ok", f"target {name}: {target['max_runs']} runs at once, {agents}")
         if target["trouble"]:
             yield Found("problem", f"target {name}: {target['trouble']}", "it is tried again by itself")
+    yield from (_node(node) for node in nodes if node["cpus"] is not None)
     yield from _kept_files(kept, most)
+
+
+def _node(node: Mapping[str, Any]) -> Found:
+    """What its agent found on it when it began."""
+    gpus = [f"{count} × {name}" for name, count in Counter(node["gpu_names"]).items()]
+    runtimes = " and ".join(node["containers"]) or "neither podman nor docker"
+    has = ", ".join([render.count(node["cpus"], "processor"), *(gpus or ["no GPU"]), f"{runtimes} for containers"])
+    return Found("ok", f"node {node['name']} of {node['target']}: {has}", target=node["target"])
 
 
 def _kept_files(kept: dict[str, Any], most: int) -> Iterator[Found]:
@@ -131,6 +184,19 @@ def _hurt(hurt: dict[str, Any]) -> Found:
         return Found("problem", f"{hurt['owner']} lacks {what} of what it was given", hint)
     hint = "run it again, or bring back the directory `blobs` from a backup"
     return Found("problem", f"{hurt['owner']} lacks {what} of what it left behind", hint)
+
+
+def _providers() -> Iterator[Found]:
+    """Code of others that cannot be used is told with where it fails; all else goes on without it."""
+    try:
+        broken = Client(start=False).broken_providers()
+    except TurnoutError:
+        return  # what is wrong with the settings is told above
+    for each in broken:
+        trace = f"\n{each['trace']}" if each["trace"] else ""
+        source = each["place"] or f"{each['package']} {each['version']}"
+        hint = f"correct it ({source}), or tell who wrote it; nothing else is affected"
+        yield Found("problem", f"provider {each['name']}: {each['broken']}{trace}", hint)
 
 
 def _programs() -> Iterator[Found]:

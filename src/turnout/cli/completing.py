@@ -58,7 +58,11 @@ def _names(kind: str, incomplete: str) -> Iterator[str]:
         yield from _setting_names(incomplete)
     elif kind in ("targets", "boxes", "setups"):
         yield from getattr(_settings(), kind)
-    if kind not in ("secrets", "settings", "boxes", "setups"):
+    elif kind == "providers":
+        from turnout.config.providing import known_providers
+
+        yield from known_providers(_settings())
+    if kind not in ("secrets", "settings", "boxes", "setups", "providers"):
         from turnout.client import Client
 
         yield from _hub_names(Client(start=False), kind, incomplete)

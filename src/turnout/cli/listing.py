@@ -89,7 +89,7 @@ TARGETS = Lot(
     "targets", query.TARGETS, ("name", "service", "max_runs", "nodes", "waiting", "running"), reports.targets,
 )  # fmt: skip
 NODES = Lot(
-    "nodes", query.NODES, ("name", "target", "state", "cpus", "gpus", "memory", "running", "since"),
+    "nodes", query.NODES, ("name", "target", "state", "cpus", "gpus", "free_gpus", "memory", "running", "since"),
     lambda client: client.nodes(), none_yet="they come with the first run",
 )  # fmt: skip
 BOXES = Lot("boxes", query.BOXES, ("name", "address", "os", "max_runs"), lambda _client: reports.boxes(),

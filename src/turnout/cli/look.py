@@ -7,61 +7,13 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.cli.progress import size
+from turnout.cli.standing import brief
 from turnout.client import Client
-from turnout.client.lists import each_page
 from turnout.model.ids import parse_job_name
-
-_LIVE = "state in (created, queued, starting, running, finishing)"
-_SHOWN = 50
-
-
-def status(name: str | None, json: bool) -> None:
-    client = Client()
-    if name is not None:
-        view = _view(client, name)
-        if json:
-            render.print_json(view)
-        else:
-            state = render.coloured(view["state"], view["state"])
-            detail = (
-                ", ".join(f"{count} {key}" for key, count in view["counts"].items())
-                if "counts" in view
-                else _brief(view)
-            )
-            print(f"{view['name']}  {state}  {render.harmless(detail)}".rstrip())
-        return
-    if json:
-        render.print_json(list(each_page(client.runs, [_LIVE])))
-        return
-    live = client.runs([_LIVE], limit=_SHOWN + 1)
-    if not live:
-        print("nothing is running or waiting; `turnout list runs` shows what was")
-        return
-    rows = [
-        [
-            v["name"],
-            v["state"],
-            v["job"],
-            v["node"],
-            render.ago(v["started"] or v["queued"]),
-            render.shown(v["command"]),
-        ]
-        for v in live[:_SHOWN]
-    ]
-    render.table(["run", "state", "job", "node", "since", "command"], rows, state=1)
-    if len(live) > _SHOWN:
-        print(f"… and {client.hub()['live_runs'] - _SHOWN} more; `turnout list runs` chooses among them")
 
 
 def _view(client: Client, name: str) -> dict[str, Any]:
     return client.job(name) if parse_job_name(name) is not None else client.run(name)
-
-
-def _brief(view: dict[str, Any]) -> str:
-    parts = [f"on {view['node']}" if view["node"] else "", view["reason"] or "", render.span(view["duration"])]
-    if view["exit_code"] not in (None, 0):
-        parts.append(f"exit code {view['exit_code']}")
-    return ", ".join(part for part in parts if part)
 
 
 def attach(name: str, tail: int, json: bool) -> int:
@@ -78,7 +30,7 @@ def attach(name: str, tail: int, json: bool) -> int:
         counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
         print(f"{view['name']}: {counts}", file=sys.stderr)
         return 0
-    print(f"{name}: {view['state']} {_brief(view)}".rstrip(), file=sys.stderr)
+    print(f"{name}: {view['state']} {brief(view)}".rstrip(), file=sys.stderr)
     return 0
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from turnout.model.measures import span as span
+
 #: Control characters could move the cursor, change the title or the clipboard. Names and values come from anywhere.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 #: What JSON lets stand in a string although terminals act on it, and surrogates, which are no text at all.
@@ -21,7 +23,10 @@ _COLOURS = {
 }  # fmt: skip
 _NARROWEST = 20  # of a column that wraps
 #: What became of a run that was to be cancelled.
-OUTCOMES = {"cancelled": "cancelled", "requested": "is being ended", "over": "was over already"}
+OUTCOMES = {
+    "cancelled": "cancelled", "requested": "is being ended", "over": "was over already",
+    "elsewhere": "was ended by its service",
+}  # fmt: skip
 
 
 def harmless(value: object) -> str:
@@ -132,15 +137,6 @@ def ago(text: str | None) -> str:
         return ""
     seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()
     return f"{span(max(0, int(seconds)))} ago"
-
-
-def span(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    for limit, unit, size in ((120.0, "s", 1.0), (7200.0, "min", 60.0), (172800.0, "h", 3600.0)):
-        if seconds < limit:
-            return f"{seconds / size:.3g} {unit}" if unit == "s" else f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86400:.0f} d"
 
 
 def shown(value: Any, spec: str = "") -> str:

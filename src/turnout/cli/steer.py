@@ -21,9 +21,19 @@ def cancel(what: dict[str, Any], json: bool) -> None:
     if not done:
         print("nothing to cancel")
     for item in done[:50]:
-        print(f"{item['run']} {render.OUTCOMES[item['outcome']]}")
+        print(f"{item['run']} {render.OUTCOMES[item['outcome']]}{_said(item['service'])}")
     if len(done) > 50:
         print(f"… and {len(done) - 50} more")
+
+
+def _said(record: dict[str, Any] | None) -> str:
+    """What the service that has the run told of it, if one does."""
+    if record is None:
+        return ""
+    if "error" in record:
+        return f"; its service did not end it: {render.harmless(record['error'])}"
+    before, after = render.harmless(record["before_status"]), render.harmless(record["status"])
+    return f"; its service says: {'killed' if record['killed'] else 'not killed'}, was {before}, is {after}"
 
 
 def release(names: tuple[str, ...], json: bool) -> None:
@@ -77,7 +87,8 @@ def hub_status(json: bool) -> None:
     print(f"home      {told['home']}")
     print(f"targets   {', '.join(told['targets'])}")
     for agent in told["agents"]:
-        print(f"agent     {agent['id']} on {agent['node']} ({agent['target']}), pid {agent['pid']}")
+        process = f", pid {agent['pid']}" if agent["pid"] is not None else ""
+        print(f"agent     {agent['id']} on {agent['node']} ({agent['target']}){process}")
     print(f"runs      {told['live_runs']} not over")
 
 

@@ -28,6 +28,7 @@ class Asked:
     cpus: int | None
     memory: str | None
     gpus: int | None
+    gpu_memory: str | None
     time: str | None
     grace: float | None
     retry: str | None
@@ -40,11 +41,13 @@ class Asked:
     held: bool
     notify: str | None
     keep_node: bool
+    direct_run: bool
     multi: Path | None
     concurrent: int | None
     no_snapshot: bool
     allow_secrets: tuple[str, ...]
     setup: str | None
+    docker: str | None
     data: str | None
     data_action: str | None
     data_writable: bool | None
@@ -106,6 +109,7 @@ def submit(prepared: Prepared, how: How) -> int:
 def _wish(asked: Asked) -> Wish:
     resources = Resources(
         cpus=asked.cpus, memory=ask.size(asked.memory) if asked.memory is not None else None, gpus=asked.gpus,
+        gpu_memory=ask.size(asked.gpu_memory) if asked.gpu_memory is not None else None,
         seconds=ask.seconds(asked.time) if asked.time is not None else None,
     )  # fmt: skip
     return Wish(
@@ -115,9 +119,10 @@ def _wish(asked: Asked) -> Wish:
         retry=ask.retry(asked.retry) if asked.retry is not None else None, priority=asked.priority,
         runs=asked.runs, multi=asked.multi,
         repeat=asked.repeat, nodes=asked.nodes, schedule=Schedule(asked.schedule), parent_script=asked.parent_script,
-        held=asked.held, notify=asked.notify, keep_node=asked.keep_node,
+        held=asked.held, notify=asked.notify, keep_node=asked.keep_node, direct=asked.direct_run,
         concurrent=asked.concurrent, snapshot=not asked.no_snapshot, allow_secrets=asked.allow_secrets,
-        setup=asked.setup, data=asked.data, data_action=asked.data_action, data_writable=asked.data_writable,
+        setup=asked.setup, docker=asked.docker,
+        data=asked.data, data_action=asked.data_action, data_writable=asked.data_writable,
         data_local=asked.data_local, model=asked.model, model_action=asked.model_action,
         model_writable=asked.model_writable, model_local=asked.model_local, code_dirs=asked.code_dirs or None,
         code_omit=asked.code_omit or None, working_dir=asked.working_dir, after=asked.after or None,

@@ -82,10 +82,11 @@ def _end_everything(client: Client, home: Home, grace: float) -> int:
     return ended
 
 
-def _stay(agents: Mapping[str, int]) -> Conflict:
-    """`agents` are how each is called, and its process."""
-    named = ", ".join(f"{name} (process {pid})" for name, pid in agents.items())
-    hint = f"end it there (kill -9 {' '.join(map(str, agents.values()))}), then `turnout uninstall` again"
+def _stay(agents: Mapping[str, int | None]) -> Conflict:
+    """`agents` are how each is called, and its process, if that is on this machine."""
+    named = ", ".join(f"{name} (process {pid})" if pid else name for name, pid in agents.items())
+    here = " ".join(str(pid) for pid in agents.values() if pid)
+    hint = f"end it there{f' (kill -9 {here})' if here else ''}, then `turnout uninstall` again"
     return Conflict(f"{named} could not be ended; nothing was removed", hint=hint)
 
 

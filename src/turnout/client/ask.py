@@ -79,11 +79,20 @@ class What:
     script_path: str | None = None
 
 
-def understand(command: list[str], multi: Path | None, here: Layout, listed: Sequence[str] = ()) -> What:
+def understand(
+    command: list[str],
+    multi: Path | None,
+    here: Layout,
+    listed: Sequence[str] = (),
+    several: Sequence[Sequence[str]] = (),
+) -> What:
     """Script, Python file or command; with a `multi` file a run per line: whole commands, or arguments of `command`.
 
-    `listed` are the lines that the settings have for when nothing is asked for here.
+    `listed` are the lines that the settings have for when nothing is asked for here; `several` are commands that were
+    given as lists, a run each.
     """
+    if several:
+        return _whole(dict(enumerate(map(list, several), 1)), "commands", here)
     if command and multi is None:
         return _single(command, [command[1:]], here)
     if multi is None and not listed:
@@ -96,6 +105,11 @@ def understand(command: list[str], multi: Path | None, here: Layout, listed: Seq
     first = {line[0] for line in lines.values()}
     if len(first) == 1 and _is_script(next(iter(first))):
         return _single([next(iter(first))], [line[1:] for line in lines.values()], here)
+    return _whole(lines, source, here)
+
+
+def _whole(lines: dict[int, list[str]], source: str, here: Layout) -> What:
+    """Each line is a command of its own."""
     whole = []
     for number, line in lines.items():
         try:

@@ -14,7 +14,10 @@ from turnout.client.connect import connect
 from turnout.client.encoding import encode
 from turnout.client.keeping import Keeping
 from turnout.client.lists import Lists
+from turnout.client.machines import Machines
 from turnout.client.output import OutputStream
+from turnout.client.providing import Providing
+from turnout.client.services import Services
 from turnout.errors import HubUnreachable, NotFound, TurnoutError, from_dict
 from turnout.home import Home, current_directory
 from turnout.model.ids import parse_job_name, parse_run_name
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 View = dict[str, Any]
 _WAIT = 20.0
+#: For what code of a user's own may be asked about.
+_SLOW = 400.0
 _PACK = 16 << 20
 
 
@@ -39,7 +44,7 @@ class RunFailed(TurnoutError):
     exit_code = 1
 
 
-class Client(Lists, Keeping):
+class Client(Lists, Keeping, Machines, Providing, Services):
     """The hub of this user (or of `home`), started when it is needed. Not for use by several threads at once."""
 
     def __init__(self, home: str | Path | None = None, *, start: bool = True) -> None:
@@ -56,7 +61,7 @@ class Client(Lists, Keeping):
         """
         headers = {"Idempotency-Key": key} if key is not None else {}
         body = encode(spec)
-        answer = self._view("POST", "/api/jobs", body, headers=headers)
+        answer = self._view("POST", "/api/jobs", body, headers=headers, timeout=_SLOW)
         recent.remember(self._home, _here(), answer)
         return answer
 
@@ -74,6 +79,12 @@ class Client(Lists, Keeping):
         wish = Wish(command=tuple(map(str, command)), **wishes)
         prepared = prepare(wish, self._home, Path(cwd).absolute() if cwd is not None else current_directory())
         return self.submit(prepared.deliver(self))
+
+    def submit_commands(
+        self, commands: Sequence[Sequence[str]], *, cwd: str | Path | None = None, **wishes: Any
+    ) -> View:
+        """The same with several commands, which are the runs of one job."""
+        return self.submit_command((), cwd=cwd, several=tuple(tuple(map(str, each)) for each in commands), **wishes)
 
     def rerun(self, run: str, arguments: Sequence[str] | None = None, *, target: str | None = None) -> View:
         """Submits a run again, from the files it was given then; other `arguments` replace its own."""
@@ -178,7 +189,7 @@ class Client(Lists, Keeping):
         """Cancels these runs, a job, or everything (at a target or node: `place`), and tells what became of each."""
         runs = [self.stands_for(name) for name in runs]
         body = {"runs": runs, "job": job and self.stands_for(job), "all": everything, "place": place}
-        return list(self._json("POST", "/api/cancel", encode(body)))
+        return list(self._json("POST", "/api/cancel", encode(body), timeout=_SLOW))
 
     def release(self, *names: str) -> list[str]:
         """Lets held runs, or those of held jobs, into the queue; the names of those that were held. Idempotent."""
@@ -264,10 +275,11 @@ class Client(Lists, Keeping):
     def hub(self) -> View:
         return self._view("GET", "/api/hub")
 
-    def place_of(self, name: str, target: TargetSettings) -> str:
-        """The place that a target is with these settings, for the `place` of a JobSpec. Idempotent."""
+    def define_target(self, name: str, target: TargetSettings) -> View:
+        """What a target is with these settings: its ``place``, for the `place` of a JobSpec, and whether one launch
+        there is an agent or a run (``launches``). Idempotent. ProviderError when the class that serves it is broken."""
         body = encode(target)
-        return str(self._view("PUT", f"/api/targets/{quote(name, safe='')}", body)["place"])
+        return self._view("PUT", f"/api/targets/{quote(name, safe='')}", body, timeout=_SLOW)
 
     def targets(self) -> dict[str, View]:
         return self._view("GET", "/api/targets")

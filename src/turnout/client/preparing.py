@@ -5,23 +5,24 @@ All of it happens here, before a hub is needed: what is wrong is told before any
 
 from __future__ import annotations
 
-import getpass
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
 from turnout import config as configuration
-from turnout.client import ask, inputs, pythons, references, setups
+from turnout.client import ask, containers, inputs, own_code, pythons, references, setups
 from turnout.client.layout import Layout, code_dirs, tree_path
+from turnout.config import by_path
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home
+from turnout.model.container import Container
 from turnout.model.ids import check_env_key, check_label, check_tag_key
 from turnout.model.limits import check_amount
 from turnout.model.setup import Setup
 from turnout.model.spec import JobSpec, Resources, Retry, Schedule
-from turnout.snapshot import Joined, Limits, Part, Sink, capture, join
+from turnout.snapshot import Joined, Limits, Part, Sink, Snapshot, capture, join
 from turnout.spec.check import check
 
 #: A run started from within a run is its own run.
@@ -58,11 +59,14 @@ class Wish:
     held: bool = False
     notify: str | None = None
     keep_node: bool = False
+    direct: bool = False
     multi: Path | None = None
+    several: tuple[tuple[str, ...], ...] = ()
     concurrent: int | None = None
     snapshot: bool = True
     allow_secrets: tuple[str, ...] = ()
     setup: str | None = None
+    docker: str | None = None
     data: str | None = None
     data_action: str | None = None
     data_writable: bool | None = None
@@ -78,10 +82,8 @@ class Wish:
     after_omit: tuple[str, ...] | None = None
 
 
-class Hub(Sink, inputs.Binder, Protocol):
+class Hub(Sink, inputs.Binder, own_code.Definer, Protocol):
     """Who keeps files, and knows shares and targets; a Client is one."""
-
-    def place_of(self, name: str, target: configuration.TargetSettings) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +94,22 @@ class Prepared:
     snapshot: Joined | None
     target: configuration.TargetSettings | None = None
     """as the settings here have it; None = as the hub has it"""
+    own: own_code.OwnCode | None = None
+    """the code that serves the target, where that is the user's"""
 
     def deliver(self, hub: Hub) -> JobSpec:
         """Brings the files to where they are kept; the whole specification. May be repeated."""
-        spec = inputs.bind(self.spec, hub)
+        spec, snapshot = inputs.bind(self.spec, hub), self.snapshot
         if self.target is not None:
-            spec = replace(spec, place=hub.place_of(spec.target, self.target))
-        if self.snapshot is None:
+            defined = own_code.define(hub, spec.target, self.target, self.own)
+            spec = replace(spec, place=defined["place"])
+            if self.own is not None and snapshot is not None and defined["launches"] == "runs":
+                snapshot = self.own.joined(snapshot)
+        if snapshot is None:
             return spec
-        if not self.snapshot.entries:
-            return replace(spec, git=self.snapshot.git)
-        kept = self.snapshot.deliver(hub)
+        if not snapshot.entries:
+            return replace(spec, git=snapshot.git)
+        kept = snapshot.deliver(hub)
         return replace(spec, before=kept.digest, before_files=kept.files, before_bytes=kept.total_bytes, git=kept.git)
 
 
@@ -118,25 +125,26 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
     if wish.nodes is None:
         wish = replace(wish, nodes=settings.targets[settings.general.target].nodes)
     target = served(settings.general.target, settings)
-    layout, setup = _surroundings(wish, settings, cwd)
-    spec = _specify(wish, settings, layout, setup)
+    layout, setup, container = _surroundings(wish, settings, cwd)
+    spec = _specify(wish, settings, layout, setup, container)
     spec = with_secrets(spec, home, is_here=target.service == "local")
     if wish.code_dirs and not wish.snapshot:
         raise InvalidInput("--no-snapshot and --code-dir exclude each other", hint="leave one of them out")
     check(replace(spec, data=None, model=None))  # those are bound to their files when they are delivered
     if not wish.snapshot:
-        return Prepared(spec, None, target)
+        return Prepared(spec, None, target, own_code.named(target.service, settings))
     if remember:
         home.make()
     code = settings.code
     limits = Limits(file_bytes=code.max_file_size, total_bytes=code.max_size, files=code.max_files)
     cache = home.stat_cache if remember else Path(os.devnull)  # where nothing is found and nothing can be kept
     allowed = (*code.allow_secrets, *wish.allow_secrets)
-    parts = [
-        Part(capture(each.source, cache=cache, limits=limits, allow_secrets=allowed, omit=code.code_omit), each.place)
-        for each in layout.dirs
-    ]
-    return Prepared(spec, _checked(join(parts), layout), target)
+
+    def freeze(directory: Path, omit: Sequence[str] = ()) -> Snapshot:
+        return capture(directory, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
+
+    frozen = _checked(join([Part(freeze(each.source, code.code_omit), each.place) for each in layout.dirs]), layout)
+    return Prepared(spec, frozen, target, own_code.find(target.service, settings, frozen, freeze))
 
 
 def _checked(frozen: Joined, layout: Layout) -> Joined:
@@ -147,20 +155,25 @@ def _checked(frozen: Joined, layout: Layout) -> Joined:
     return frozen
 
 
-def _surroundings(wish: Wish, settings: configuration.Config, cwd: Path) -> tuple[Layout, Setup | None]:
-    """Where the runs' files are and come from, and what is installed for them."""
+def _surroundings(
+    wish: Wish, settings: configuration.Config, cwd: Path
+) -> tuple[Layout, Setup | None, Container | None]:
+    """Where the runs' files are and come from, what is installed for them, and what they are executed in."""
     target = settings.targets[settings.general.target]
-    is_here = settings.provider_of(target) == "local"
     setup = setups.specify(wish.setup or target.setup, settings.setups, python=ask.python_here())
+    of_setup = settings.setups[setup.name].docker if setup is not None else None
+    container = containers.specify(wish.docker, setup, of_setup, target.docker)
+    is_here = settings.provider_of(target) == "local" and container is None  # an image has programs of its own
+    default_env = settings.general.default_env if container is None else None
     layout = Layout(
         cwd=cwd, dirs=code_dirs(settings.code.code_dirs, cwd),
         working_dir=tree_path(settings.code.working_dir or "", "the working directory"),
-        activation=() if setup else pythons.active_here() if is_here else pythons.named(settings.general.default_env),
-        python=_python(setup, settings.general.default_env, is_here),
+        activation=() if setup else pythons.active_here() if is_here else pythons.named(default_env),
+        python=_python(setup, default_env, is_here),
         has_programs=is_here and setup is None,
         is_windows=settings.settings_of(target).get("os") == "windows",
     )  # fmt: skip
-    return layout, setup
+    return layout, setup, container
 
 
 def _python(setup: Setup | None, default_env: str | None, is_here: bool) -> str | None:
@@ -191,7 +204,9 @@ def _options(wish: Wish) -> configuration.Options:
     }
 
 
-def _specify(wish: Wish, settings: configuration.Config, layout: Layout, setup: Setup | None) -> JobSpec:
+def _specify(
+    wish: Wish, settings: configuration.Config, layout: Layout, setup: Setup | None, container: Container | None
+) -> JobSpec:
     general = settings.general
     target, experiment, workspace = general.target, general.experiment, general.workspace
     for kind, label in (("experiment", experiment), ("workspace", workspace)):
@@ -206,7 +221,7 @@ def _specify(wish: Wish, settings: configuration.Config, layout: Layout, setup: 
     env = {**general.env_vars, **wish.env}
     for key in env:
         check_env_key(key)
-    what = ask.understand(list(wish.command), wish.multi, layout, settings.commands)
+    what = ask.understand(list(wish.command), wish.multi, layout, settings.commands, wish.several)
     parent_script, parent_script_path = ask.parent_script(wish.parent_script, layout)
     is_here = settings.provider_of(settings.targets[target]) == "local"
     asked = inputs.Asked(share=wish.data, action=wish.data_action)
@@ -220,11 +235,14 @@ def _specify(wish: Wish, settings: configuration.Config, layout: Layout, setup: 
         script_path=what.script_path, repeat=repeat, total=total, target=target, experiment=experiment,
         workspace=workspace, label=wish.name, tags=dict(wish.tags), env=env,
         notify=ask.notice(general.notify),
-        inherited_env=surroundings(general, is_here=is_here), resources=wish.resources, grace=general.grace,
+        inherited_env=surroundings(general, is_here=is_here and container is None), resources=wish.resources,
+        grace=general.grace,
         retry=ask.retry(general.retry) if wish.retry is None else wish.retry, priority=wish.priority,
-        concurrent=wish.concurrent, umask=_umask(), held=wish.held, keep_node=wish.keep_node, nodes=wish.nodes,
+        concurrent=wish.concurrent, umask=_umask(), held=wish.held, keep_node=wish.keep_node, direct=wish.direct,
+        nodes=wish.nodes,
         schedule=wish.schedule,
         parent_script=parent_script, parent_script_path=parent_script_path, data=data, model=model, setup=setup,
+        container=container,
         working_dir=layout.working_dir, after=after,
     )  # fmt: skip
 
@@ -244,13 +262,6 @@ def _children(wish: Wish, commands: int) -> tuple[int, int | None]:
     if wish.nodes is not None and wish.runs is not None:
         return 1, wish.runs
     return wish.runs or wish.repeat or 1, None
-
-
-def _login_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return str(os.getuid())
 
 
 def _umask() -> int:
@@ -277,7 +288,7 @@ def surroundings(general: configuration.General, *, is_here: bool) -> dict[str, 
         if name.isascii() and name.isidentifier() and not name.startswith(_NOT_INHERITED)
         and ("all" in wanted or (is_here and name in _MINIMAL) or name in wanted)
     }  # fmt: skip
-    return {**inherited, "XT_USERNAME": general.username or _login_name()}
+    return {**inherited, "XT_USERNAME": general.username or by_path.login_name()}
 
 
 def _check_target(name: str, settings: configuration.Config) -> None:

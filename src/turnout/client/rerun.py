@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from turnout import config as configuration
+from turnout.client import own_code
 from turnout.client.preparing import Prepared, served, surroundings, with_secrets
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home
@@ -46,7 +47,8 @@ def prepare(told: Mapping[str, Any], changes: Changes, home: Home, cwd: Path) ->
     spec = replace(spec, inherited_env=surroundings(settings.general, is_here=is_here))
     spec = with_secrets(spec, home, is_here=is_here)
     check(spec)
-    return Prepared(spec, None, target)
+    own = own_code.named(target.service, settings) if target is not None else None
+    return Prepared(spec, None, target, own)
 
 
 def _respecify(told: Mapping[str, Any], changes: Changes, general: configuration.General) -> JobSpec:

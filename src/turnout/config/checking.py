@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from turnout import registry
+from turnout.config import by_path
 from turnout.config.kinds import keys_of
 from turnout.config.layers import Gathered
 from turnout.config.problem import Problem, as_error, nearest
@@ -16,7 +17,7 @@ from turnout.config.sections import ROOT, BoxSettings, Config, TargetSettings
 from turnout.config.setting import Setting, Tree, walk
 from turnout.config.shapes import shapes_of
 from turnout.config.strays import strays
-from turnout.errors import NotFound
+from turnout.errors import InvalidInput, NotFound, ProviderError
 
 #: The dataclass of a provider's own keys; None where it does not say, or is not known here.
 SchemaOf = Callable[[str], type[Any] | None]
@@ -27,7 +28,7 @@ def published(name: str) -> type[Any] | None:
     """What the installed provider of that name says of its entries."""
     try:
         return registry.provider_class(name).Settings
-    except (NotFound, ImportError, AttributeError):
+    except (NotFound, ProviderError):
         return None
 
 
@@ -36,7 +37,7 @@ def check(gathered: Gathered, schema_of: SchemaOf = published) -> list[Problem]:
     config = ROOT.build(gathered.tree)
     tree = gathered.tree
     found = [*gathered.problems, *_references(tree, config), *_entries(tree, config, schema_of)]
-    found += [*report_problems(tree), *strays()]
+    found += [*_code(tree), *report_problems(tree), *strays()]
     order = {str(path): number for number, path in enumerate(gathered.files)}
     return sorted(dict.fromkeys(found), key=lambda problem: _place(problem, order))
 
@@ -53,14 +54,12 @@ def checked(gathered: Gathered) -> Config:
 
 
 def check_provider(name: str, config: Config) -> None:
-    """NotFound when no compute provider of that name is installed here."""
+    """NotFound when no compute provider of that name is installed here, and none is named by its path."""
+    if name in config.providers.compute:
+        return
     try:
         registry.provider_class(name)
     except NotFound as error:
-        if name in config.providers.compute:
-            what = f"the compute provider {name!r} ({config.providers.compute[name]}) is not installed"
-            hint = f"install a package that has it as an entry point {name!r} in the group {registry.GROUP!r}"
-            raise NotFound(what, hint=f"{hint}: this version takes no class by its path") from error
         raise NotFound(error.message, hint=f"{error.hint}; give another --target, or install its package") from error
 
 
@@ -117,7 +116,9 @@ def _where(entry: Tree) -> str:
 
 
 def _entries(tree: Tree, config: Config, schema_of: SchemaOf) -> Iterator[Problem]:
-    """The keys of services, targets and boxes that belong to a provider which says what it takes."""
+    """The keys of services, targets and boxes that belong to a provider which says what it takes. What a class that is
+    named by its path takes, it says when it is loaded."""
+    schema_of = partial(_unless_by_path, config, schema_of)
     for name, service in config.external_services.items():
         path = f"external-services.{name}"
         yield from _own_keys(_entry(tree, "external-services", name), {"type"}, schema_of(service.type), path)
@@ -131,6 +132,22 @@ def _entries(tree: Tree, config: Config, schema_of: SchemaOf) -> Iterator[Proble
             schema = schema_of(config.provider_of(target))
             yield from _own_keys(entry, known, schema, path)
             yield from _missing(config.settings_of(target), schema, entry, path)
+            for box in config.boxes_of(target):
+                if box not in config.boxes:
+                    yield Problem(_where(entry), f"{path}: no box {box!r}", nearest(box, config.boxes))
+
+
+def _unless_by_path(config: Config, schema_of: SchemaOf, name: str) -> type[Any] | None:
+    return None if name in config.providers.compute else schema_of(name)
+
+
+def _code(tree: Tree) -> Iterator[Problem]:
+    """Classes that are named by a path where nothing is."""
+    for found in by_path.named(tree).values():
+        try:
+            by_path.find_package(found)
+        except InvalidInput as error:
+            yield Problem(found.place, error.message.removeprefix(f"{found.place}: "), error.hint)
 
 
 def _own_keys(entry: Tree, common: set[str], schema: type[Any] | None, path: str) -> Iterator[Problem]:

@@ -75,6 +75,13 @@ def read(path: Path) -> Document:
     return document
 
 
+def parse(file: str, text: str) -> Document:
+    """What the file would be with this text. Never raises, as `read` does not."""
+    document = Document(file)
+    _parse(document, text)
+    return document
+
+
 def _line_of_byte(path: Path, position: int) -> int:
     return path.read_bytes().count(b"\n", 0, position) + 1
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from turnout.config import document
+from turnout.config import by_path, document
 from turnout.config.document import Items, Scalar
 from turnout.config.kinds import ListOf, Named, Record
 from turnout.config.problem import Problem, as_error
@@ -35,7 +35,7 @@ class Gathered:
         """InvalidInput tells everything that is wrong, with its place."""
         if self.problems:
             raise as_error(self.problems)
-        return ROOT.build(self.tree)
+        return replace(ROOT.build(self.tree), classes=by_path.named(self.tree))
 
 
 #: Values of the command line: ``{"general.target": ("--target", "big")}``. One that is None was not given.

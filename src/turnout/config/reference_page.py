@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from turnout.config.kinds import Key, Named, Optional, Record
+from turnout.config.containers import DockerSettings
+from turnout.config.kinds import Key, Named, Optional, Record, keys_of
 from turnout.config.sections import ROOT
 
 _HEAD = """# Settings
@@ -20,7 +21,15 @@ At the top of a file, `include: [other.yaml, …]` names files whose settings co
 
 
 def page() -> str:
-    return "\n".join([_HEAD, *(line for name, each in ROOT.keys.items() for line in _section(name, each))])
+    sections = [line for name, each in ROOT.keys.items() for line in _section(name, each)]
+    return "\n".join([_HEAD, *sections, *_docker()])
+
+
+def _docker() -> Iterator[str]:
+    yield "## `docker` of a target, a box or a setup\n\nThe name of an image, or:\n"
+    yield "| key | takes | default | |\n|---|---|---|---|"
+    yield from map(_row, keys_of(DockerSettings).values())
+    yield ""
 
 
 def _section(name: str, section: Key) -> Iterator[str]:

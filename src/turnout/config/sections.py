@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from turnout.config.kinds import ListOf, Named, Optional, Record, key, section
+from turnout.config import by_path
+from turnout.config.containers import DOCKER, DockerSettings
+from turnout.config.kinds import ListOf, Named, Optional, Record, key, keys_of, section
 from turnout.config.values import (
+    ADDRESS,
     CODE_PATH,
     COMMAND_LINE,
     COUNT,
@@ -21,8 +24,10 @@ from turnout.config.values import (
     WHOLE,
     choice,
 )
+from turnout.model.spec import Resources
 
 _LOCAL = ("localhost", "127.0.0.1", "::1")
+_POOL = "pool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,29 +166,67 @@ class TargetSettings:
     python: str | None = key(Optional(TEXT), None, "The Python that agents start with there; empty = the newest found.")
     prolog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once on a node before its first run.")
     epilog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once on a node when it is given back.")
+    cpus: int | None = key(Optional(WHOLE), None, "Processors that the site is asked for, for each node.")
+    memory: int | None = key(Optional(SIZE), None, "Memory that the site is asked for, for each node.")
+    memory_per_cpu: int | None = key(Optional(SIZE), None, "The same, for each of its processors.")
+    gpus: int | None = key(Optional(WHOLE), None, "GPUs that the site is asked for, for each node.")
+    time: float | None = key(Optional(SECONDS), None, "Time that the site is asked for: a node is given back then.")
+    allocations: int | None = key(Optional(WHOLE), None, "Nodes at once, of its own accord; empty = 10 on a cluster.")
+    max_queued: int | None = key(Optional(WHOLE), None, "Of those, how many may wait in the site's queue.")
+    submit_rate: int | None = key(Optional(WHOLE), None, "Nodes that may be asked for in a minute.")
+    array_size: int | None = key(Optional(WHOLE), None, "Nodes that may be asked for in one go.")
+    poll_interval: float | None = key(Optional(SECONDS), None, "Time between looks at the site; empty = 5s.")
+    max_runs_per_gpu: int = key(WHOLE, 1, "Runs that may share one GPU.")
+    avoid_foreign_gpus: bool = key(FLAG, True, "Whether a GPU is left alone while others compute on it.")
+    docker: DockerSettings | None = key(DOCKER, None, "The image its runs are executed in; see `docker` below.")
+    idle: float | None = key(
+        Optional(SECONDS), None, "Time without a run after which a node is given back; empty = 60s on a cluster."
+    )
+    drain: float | None = key(
+        Optional(SECONDS), None, "Time before its end when a node takes no more runs; empty = a 20th, at most 5min."
+    )
     settings: Mapping[str, object] = field(default_factory=dict)
+    code: by_path.ByPath | None = None
+    """the class that serves it, where that is named by its path"""
+
+    @property
+    def need(self) -> Resources:
+        """What the site is asked for, for each node."""
+        per_cpu = None if self.memory_per_cpu is None else self.memory_per_cpu * (self.cpus or 1)
+        memory = self.memory if self.memory is not None else per_cpu
+        return Resources(cpus=self.cpus, memory=memory, gpus=self.gpus, seconds=self.time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoxSettings:
     """One machine, usable as a target by its name. `settings` are the keys that are the provider's own."""
 
-    address: str = key(TEXT, "", "Host name or user@host, as for ssh; `localhost` is this machine.")
+    address: str = key(ADDRESS, "", "Host name or user@host, as for ssh; `localhost` is this machine.")
     max_runs: int | None = key(Optional(WHOLE), None, "Runs at once; empty = as many as it has processors.")
     os: str = key(choice("linux", "macos", "windows"), "linux", "Its operating system.")
     setup: str | None = key(Optional(TEXT), None, "The setup its runs use.")
     python: str | None = key(Optional(TEXT), None, "The Python that agents start with there; empty = the newest found.")
     prolog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once before its first run.")
     epilog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once when it is given back.")
+    max_runs_per_gpu: int = key(WHOLE, 1, "Runs that may share one GPU.")
+    avoid_foreign_gpus: bool = key(FLAG, True, "Whether a GPU is left alone while others compute on it.")
+    docker: DockerSettings | None = key(DOCKER, None, "The image its runs are executed in; see `docker` below.")
     settings: Mapping[str, object] = field(default_factory=dict)
 
     def as_target(self) -> TargetSettings:
         here = self.address in _LOCAL
         return TargetSettings(
             service="local" if here else "ssh", max_runs=self.max_runs, setup=self.setup, python=self.python,
-            prolog=self.prolog, epilog=self.epilog,
+            prolog=self.prolog, epilog=self.epilog, max_runs_per_gpu=self.max_runs_per_gpu,
+            avoid_foreign_gpus=self.avoid_foreign_gpus, docker=self.docker,
             settings=self.settings if here else {"address": self.address, "os": self.os, **self.settings},
         )  # fmt: skip
+
+    def as_member(self) -> dict[str, object]:
+        """As a pool is told of it."""
+        address = "localhost" if self.address in _LOCAL else self.address
+        told = {"address": address, "max-runs": self.max_runs, "python": self.python, **self.settings}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +239,7 @@ class SetupSettings:
     pip_packages: tuple[str, ...] = key(
         ListOf(TEXT), (), "Packages to install with pip; `name==*` = the version you have installed."
     )
+    docker: DockerSettings | None = key(DOCKER, None, "The image its runs are executed in; see `docker` below.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +262,9 @@ class HubSettings:
     )
     agent_idle: float = key(SECONDS, 600.0, "Time without a run after which an agent stops itself.")
     cache_size: int = key(SIZE, 100 << 30, "What the cache of a node may take: files, views of shares, setups.")
+    agents_listen: str | None = key(
+        Optional(TEXT), None, "HOST:PORT where agents of other machines may come, over TLS; empty = nowhere."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +309,8 @@ class Config:
     job_reports: JobReports = section(JobReports)
     hub: HubSettings = section(HubSettings)
     blobs: BlobSettings = section(BlobSettings)
+    classes: Mapping[str, by_path.Named] = field(default_factory=dict)
+    """compute providers that are named by their path, and where they are"""
 
     @property
     def targets(self) -> dict[str, TargetSettings]:
@@ -281,7 +330,33 @@ class Config:
     def resolved(self, name: str) -> TargetSettings:
         """A target as who serves it needs it: its provider in the place of its service, and all that one is told."""
         target = self.targets[name]
-        return replace(target, service=self.provider_of(target), settings=self.settings_of(target))
+        provider, settings = self.provider_of(target), self.settings_of(target)
+        if provider == _POOL:
+            members = [each for each in self.boxes_of(target) if each in self.boxes]
+            settings["boxes"] = {each: self.boxes[each].as_member() for each in members}
+        found = self.classes.get(provider)
+        username = self.general.username
+        code = None if found is None else by_path.code_of(found, self._definition(name), username)
+        return replace(target, service=provider, settings=settings, code=code)
+
+    def _definition(self, name: str) -> dict[str, object]:
+        """All that is written of a target, over all that is written of its service."""
+        target, blank = self.targets[name], TargetSettings()
+        written = {
+            key: value
+            for key, each in keys_of(TargetSettings).items()
+            if (value := getattr(target, each.attribute)) != getattr(blank, each.attribute)
+        }
+        service = self.external_services.get(target.service)
+        account = {} if service is None else {"type": service.type, **service.settings}
+        return {**account, **written, **target.settings}
+
+    def boxes_of(self, target: TargetSettings) -> list[str]:
+        """The names of the boxes of a pool: all, if it does not say. Those of another target: none."""
+        if self.provider_of(target) != _POOL:
+            return []
+        named = self.settings_of(target).get("boxes") or list(self.boxes)
+        return [str(each) for each in named] if isinstance(named, list | tuple) else [str(named)]
 
 
 #: At the top of a file, beside the sections: other files.

@@ -16,7 +16,7 @@ from turnout.config.document import Node, Scalar, describe, is_empty
 from turnout.config.reference import as_text
 from turnout.config.setting import Origin, Setting, Tree, plain
 from turnout.errors import InvalidInput
-from turnout.model.ids import check_label, check_pattern
+from turnout.model.ids import check_address, check_label, check_pattern
 from turnout.model.measures import parse_seconds, parse_size
 
 T = TypeVar("T")
@@ -162,6 +162,13 @@ def _label(text: str) -> str:
         raise ValueError(error.message) from error
 
 
+def _address(text: str) -> str:
+    try:
+        return check_address(_text(text))
+    except InvalidInput as error:
+        raise ValueError(error.message) from error
+
+
 def _inside(text: str) -> str:
     if text.startswith("/") or ".." in text.split("/"):
         raise ValueError(text)
@@ -191,6 +198,9 @@ COMMAND_LINE = Single(
 )
 LABEL = Single(
     "a name of letters, digits and . _ @ + -", _label, {"type": ["string", "number"]}, "tuning", is_text=True
+)
+ADDRESS = Single(
+    "HOST or USER@HOST", _address, {"type": ["string", "number"]}, "ada@lab.example.org", is_text=True
 )
 INSIDE = Single("a path below the files of a run", _inside, {"type": "string"}, "src/model", is_text=True)
 PATTERN = Single("a pattern of files below a run's directory", _pattern, {"type": "string"}, "output/**", is_text=True)

@@ -30,12 +30,13 @@ class Dispatch:
     """Every method may be called from any thread; those that write give a future that is answered after the commit."""
 
     def __init__(
-        self, store: Store, sessions: Sessions, *, max_runs: Callable[[str, int], int], agent_idle: float
-    ) -> None:
+        self, store: Store, sessions: Sessions, *, max_runs: Callable[[Agent, int], int],
+        idle: Callable[[Agent], float],
+    ) -> None:  # fmt: skip
         self._store = store
         self._sessions = sessions
         self._max_runs = max_runs
-        self._agent_idle = agent_idle
+        self._idle = idle
         self._jobs = Jobs()
         self._orders: OrderedDict[int, JobOrder] = OrderedDict()
 
@@ -43,7 +44,7 @@ class Dispatch:
         """An agent's process began. It keeps what it still holds by right, is told what to drop, and will be granted
         again what the store says it has and it does not know of. Denied when it was given up meanwhile."""
         held = set(hello.held)
-        max_runs = self._max_runs(agent.target, hello.facts.cpus)
+        max_runs = self._max_runs(agent, hello.facts.cpus)
 
         def work(tx: Tx) -> tuple[list[Grant], dict[Attempt, str | None]]:
             rebooted = boot_of(tx, agent.id) not in (None, hello.facts.boot_id)
@@ -60,15 +61,16 @@ class Dispatch:
             self._new_session(agent, max_runs, current, grants, hello)
             fenced = [attempt for attempt in held if attempt not in current]
             lease = self._sessions.lease_seconds
-            return Welcome(node=agent.node, lease=lease, idle=self._agent_idle, max_runs=max_runs, fenced=fenced)
+            return Welcome(node=agent.node, lease=lease, idle=self._idle(agent), max_runs=max_runs, fenced=fenced)
 
         return _then(self._store.submit(work), answer)
 
-    def recover(self, agent: Agent) -> Session:
-        """Takes up with an agent that the store says is alive, after a start of the hub: it gets a full lease."""
-        max_runs = self._max_runs(agent.target, agent.cpus or 1)
+    def recover(self, agent: Agent, *, is_leased: bool = True) -> Session:
+        """Takes up with an agent that the store says is alive, after a start of the hub: it gets a full lease; or none,
+        while a site has it in a queue of its own."""
+        max_runs = self._max_runs(agent, agent.cpus or 1)
         grants, current = self._store.write(lambda tx: held_by(tx, self._jobs, agent.id, max_runs))
-        return self._new_session(agent, max_runs, current, grants)
+        return self._new_session(agent, max_runs, current, grants, is_leased=is_leased)
 
     def hear(self, session: Session, poll: Poll) -> list[Attempt]:
         """Renews the lease, takes what the agent says of itself, and gives what it holds without right."""
@@ -86,7 +88,11 @@ class Dispatch:
             if room.slots + room.ahead <= 0:
                 return None
             session.taking = True
-        taker = Taker(agent=session.agent, queue=session.queue, node=session.node, room=room)
+
+        def lacks_gpus(lacks: bool) -> None:
+            session.wants_gpus = lacks and bool(room.gpus)
+
+        taker = Taker(agent=session.agent, queue=session.queue, node=session.node, room=room, lacks_gpus=lacks_gpus)
 
         def done(future: Future[list[Grant]]) -> None:
             with self._sessions.lock:
@@ -137,6 +143,13 @@ class Dispatch:
         with self._sessions.lock:
             return [run for session in sessions for run, _ in session.held]
 
+    def free_gpus(self) -> dict[int, int]:
+        """By agent: on how many GPUs of its node a run could be put now."""
+        sessions = [session for session in self._sessions.all() if session.heard]
+        with self._sessions.lock:
+            rooms = {session.agent: session.room().gpus for session in sessions}
+        return {agent: sum(room.runs > 0 for room in found) for agent, found in rooms.items()}
+
     def let_go(self, node: str) -> list[int]:
         """Lets agents go that are kept on this node; gives them. On disk when this returns."""
         kept = [session for session in self._sessions.all() if session.node == node and session.kept]
@@ -164,12 +177,12 @@ class Dispatch:
         return Orders(
             grants=grants, jobs=self._job_orders(unknown), stops=stops,
             fenced=[*fenced, *(attempt for attempt in receipt.fenced if attempt not in fenced)],
-            refused=receipt.refused, acks=receipt.acks, exit=leaving,
+            refused=receipt.refused, acks=receipt.acks, exit=leaving, gpus_wanted=session.wants_gpus,
         )  # fmt: skip
 
     def _new_session(
         self, agent: Agent, max_runs: int, current: dict[Attempt, str | None], grants: list[Grant],
-        hello: Hello | None = None,
+        hello: Hello | None = None, *, is_leased: bool = True,
     ) -> Session:  # fmt: skip
         known = self._sessions.get(agent.id)  # newer than `agent`, which may have been read long ago
         kept = known.kept if known is not None else agent.kept
@@ -178,7 +191,7 @@ class Dispatch:
         session.stops = {attempt: Stop(*attempt, cancel) for attempt, cancel in current.items() if cancel is not None}
         if hello is not None:
             session.greet(hello)
-        return self._sessions.open(session, time.monotonic())
+        return self._sessions.open(session, time.monotonic(), is_leased=is_leased)
 
     def _newest(self, session: Session) -> Session:
         """What the agent of this session has now: it may have begun anew while an answer to it was under way."""

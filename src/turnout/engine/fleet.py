@@ -10,13 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from turnout.engine.dispatch import Dispatch
+from turnout.engine.launching import Yard, make_launch
 from turnout.engine.leftovers import Leftovers
-from turnout.engine.pool import Means, Pool, give_up, make_launch
+from turnout.engine.pool import Pool
 from turnout.engine.program import build
+from turnout.engine.roster import Means, give_up
 from turnout.engine.sessions import Sessions
 from turnout.engine.target import Target
+from turnout.engine.works import Works
 from turnout.model.ids import place_of
 from turnout.plugin.provider import Failure, Handle
+from turnout.schedule.machine import Lost
 from turnout.store import agents
 from turnout.store.agents import Agent
 from turnout.store.queue import queues_with_waiting_runs
@@ -39,6 +43,11 @@ class Fleet:
     node_name: str
     on_token_change: Callable[[int], None]
     cache_size: int = 100 << 30
+    far_address: str = ""
+    program: Callable[[], Path] | None = None
+    """gives the agent as one file; None = it is made beside `nodes_dir`"""
+    works: Works | None = None
+    """for providers that launch runs"""
     _pools: dict[str, Pool] = field(default_factory=dict)
     _under_way: dict[str, threading.Thread] = field(default_factory=dict)
     _leftovers: Leftovers = field(init=False)
@@ -47,9 +56,13 @@ class Fleet:
     def __post_init__(self) -> None:
         self._leftovers = Leftovers(self.nodes_dir, self._look_here, self._clear_here)
         self._means = Means(
-            store=self.store, sessions=self.sessions, dispatch=self.dispatch, nodes_dir=self.nodes_dir,
-            agent_address=self.agent_address, node_name=self.node_name, on_token_change=self.on_token_change,
-            on_gone=self._is_gone, program=lambda: build(self.nodes_dir.parent / "cache"), cache_size=self.cache_size,
+            store=self.store, sessions=self.sessions, dispatch=self.dispatch,
+            yard=Yard(
+                nodes_dir=self.nodes_dir, agent_address=self.agent_address, far_address=self.far_address,
+                cache_size=self.cache_size,
+                program=self.program or (lambda: build(self.nodes_dir.parent / "cache")), live=self._live,
+            ),
+            works=self.works, node_name=self.node_name, on_token_change=self.on_token_change, on_gone=self._is_gone,
         )  # fmt: skip
 
     def recover(self) -> None:
@@ -59,18 +72,23 @@ class Fleet:
         for agent in found:
             pool = self._pool(agent.target)
             if pool is None:
-                give_up(self._means, agent, f"no target {agent.target}")
+                give_up(self._means, agent, Lost(message=f"no target {agent.target}"))
             else:
                 pool.recover(agent)
         self._leftovers.recover([agent.id for agent in found])
+        if self.works is not None:
+            self.works.clear()
 
     def tend(self, now: float) -> None:
         """One round."""
+        lost = self.sessions.lost(now)
+        for each in list(self._pools.values()) if lost else ():
+            each.give_up_silent(lost)
         with self.store.read() as connection:
             waiting: dict[str, list[str]] = {}
             for queue in queues_with_waiting_runs(connection):
                 waiting.setdefault(place_of(queue), []).append(queue)
-        for place in sorted({*waiting, *(place for place, pool in self._pools.items() if pool.agents())}):
+        for place in sorted({*waiting, *(place for place, pool in self._pools.items() if pool.has_business)}):
             pool = self._pool(place)
             if pool is not None:
                 self._tend(pool, now, waiting.get(place, []))
@@ -81,6 +99,11 @@ class Fleet:
 
     def is_idle(self) -> bool:
         return not self.agents() and not any(thread.is_alive() for thread in list(self._under_way.values()))
+
+    def wait(self) -> None:
+        """Until what is under way at places elsewhere is over."""
+        for thread in list(self._under_way.values()):
+            thread.join()
 
     def end_all(self) -> None:
         """Has the providers end every agent, whatever it does, in the next round. From any thread; idempotent."""
@@ -98,11 +121,12 @@ class Fleet:
         return pool
 
     def _tend(self, pool: Pool, now: float, waiting: list[str]) -> None:
-        if pool.is_here:
+        if pool.target.is_quick:
             pool.tend(now, waiting)
             return
         place = pool.target.name
-        if place in self._under_way and self._under_way[place].is_alive():
+        is_under_way = place in self._under_way and self._under_way[place].is_alive()
+        if is_under_way or not pool.needs_round(now, waiting):
             return
 
         def tend() -> None:
@@ -115,14 +139,18 @@ class Fleet:
         self._under_way[place] = threading.Thread(target=tend, name=f"place {place}", daemon=True)
         self._under_way[place].start()
 
+    def _live(self) -> list[int]:
+        with self.store.read() as connection:
+            return [agent.id for agent in agents.live_agents(connection)]
+
     def _is_gone(self, agent: Agent) -> None:
         target = self.targets.get(agent.target)
-        if target is None or target.provider.capabilities.same_host:
+        if target is None or target.is_here:
             self._leftovers.add(agent.id, agent.handle)
 
     def _here(self) -> Target | None:
         """A target whose provider starts processes on this machine."""
-        return next((each for each in self.targets.values() if each.provider.capabilities.same_host), None)
+        return next((each for each in self.targets.values() if each.is_here), None)
 
     def _look_here(self, handles: list[Handle]) -> list[Handle] | None:
         target = self._here()

@@ -1,131 +1,148 @@
-"""The agents of one place: started where runs wait, watched, started again when they died with runs in hand, or given
-up."""
+"""What is done for one place in each round of the engine: agents are started where runs wait, watched, started again
+when they died with runs in hand, given up, or sent home."""
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import secrets
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from turnout.engine import steer
-from turnout.engine.dispatch import Dispatch
-from turnout.engine.sessions import Session, Sessions
+from turnout.engine.concluding import conclude
+from turnout.engine.demand import Needs
+from turnout.engine.farewell import Farewells
+from turnout.engine.pace import Looks, Quota
+from turnout.engine.roster import Means, Roster
 from turnout.engine.target import Target
-from turnout.model.ids import place_of, target_of
+from turnout.model.ids import place_of
 from turnout.model.state import Reason
-from turnout.plugin.provider import Failure, Handle, Launch, Phase, Provider
-from turnout.schedule.machine import Lost, Returned
-from turnout.store import agents
-from turnout.store.agents import Agent, AgentState
+from turnout.plugin.provider import Failure, Handle, Launch, Observation, Phase
+from turnout.schedule.machine import Lost
+from turnout.schedule.staffing import openings, surplus
+from turnout.store.agents import Agent, AgentState, Observed
+from turnout.store.parts import in_parts
 from turnout.store.queue import busy_nodes, queues_with_waiting_runs
-from turnout.store.store import Store
-from turnout.store.writer import Tx
 
 _log = logging.getLogger(__name__)
-#: What an agent process needs of the hub's environment; the runs get their submitter's instead.
-_AGENT_ENV = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "TURNOUT_HOME", "TZ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What all pools share. `program` gives the agent as one file, for other machines; `on_gone` is told of agents that
-    are history, here."""
-
-    store: Store
-    sessions: Sessions
-    dispatch: Dispatch
-    nodes_dir: Path
-    agent_address: str
-    node_name: str
-    on_token_change: Callable[[int], None]
-    on_gone: Callable[[Agent], None]
-    program: Callable[[], Path]
-    cache_size: int
+#: An agent that began and cannot be heard for so long beyond a lease will not be.
+_MUTE_SECONDS = 30.0
+#: What a site refused for good is asked again after so long: its administrators may have changed their minds.
+_REJECTED_SECONDS, _LOGIN_SECONDS = 600.0, 60.0
+#: Of a machine that stays: how many intervals looks may be apart, and by how much more each time.
+_STEADY = 120.0, 10.0
+#: Why a launch that held runs ended, as the reason of those runs.
+_REASONS = {"preempted": Reason.PREEMPTED, "timeout": Reason.PREEMPTED, "cancelled": Reason.PREEMPTED}
 
 
 @dataclass(slots=True)
 class Pool:
-    """For one thread at a time, but for `agents`."""
+    """For one thread at a time, but for `agents`, `end_all` and `give_up_silent`."""
 
     target: Target
     means: Means
-    _known: dict[int, Agent] = field(default_factory=dict)
     _is_ending: bool = False
+    _next_round: float = 0.0
+    _unwanted: list[Handle] = field(default_factory=list)
+    _active_since: dict[int, float] = field(default_factory=dict)
+    _roster: Roster = field(init=False)
+    _looks: Looks = field(init=False)
+    _quota: Quota = field(init=False)
+    _needs: Needs = field(init=False)
+    _farewells: Farewells = field(init=False)
 
-    @property
-    def is_here(self) -> bool:
-        """Whether its provider is asked on this machine, and so never for long."""
-        return self.target.provider.capabilities.same_host
+    def __post_init__(self) -> None:
+        self._roster = Roster(self.target, self.means)
+        self._looks = self._pace()
+        self._farewells = Farewells(self.target, self.means.yard, Looks(self._looks.interval))
+        self._quota = Quota(self.target.terms.rate)
+        self._needs = Needs(self.means.store, self.target)
 
     def agents(self) -> list[Agent]:
-        return list(self._known.values())
+        return self._roster.all()
+
+    def needs_round(self, now: float, waiting: Sequence[str]) -> bool:
+        """Whether there may be something to do; quick, and from any thread. While all agents talk to us and nothing
+        waits, a round every now and then is enough."""
+        if waiting or self._is_ending or self._unwanted or self._farewells or now >= self._next_round:
+            return True
+        return not all(each.handle and "#" not in each.queue and self._is_talking(each, now) for each in self.agents())
 
     def recover(self, agent: Agent) -> None:
         """After a start of the hub: takes up with an agent that the store knows."""
-        self._known[agent.id] = agent
-        if agent.handle is None and self.is_here:
+        self._roster.add([agent])
+        if agent.handle is None and self.target.is_here:
             self._find(agent)
-        if agent.id in self._known:
-            self.means.dispatch.recover(agent)
+        if self._roster.get(agent.id) is not None:
+            self.means.dispatch.recover(agent, is_leased=self.target.is_here or agent.state is AgentState.UP)
+
+    @property
+    def has_business(self) -> bool:
+        """Whether it needs a round although nothing waits."""
+        return bool(self.agents() or self._unwanted or self._farewells)
 
     def end_all(self) -> None:
         """Has the provider end every agent, whatever it does, in the next round. Idempotent."""
         self._is_ending = True
 
     def tend(self, now: float, waiting: Sequence[str]) -> None:
-        """One round: give up the lost, look after the dead, start what the queues of this place need. `waiting` are
-        those in which runs waited when it began."""
-        before = len(self._known)
-        sessions = self.means.sessions
-        for agent_id in sessions.lost(now):
-            agent = self._known.get(agent_id)
-            if agent is not None:
-                self._give_up(agent, f"no sign of life for {sessions.lease_seconds:g} s")
+        """One round. `waiting` are the queues of this place in which runs waited when it began."""
+        self._next_round = now + 2 * self._looks.interval
+        before = {agent.id for agent in self.agents()}
+        self._give_up_mute(now)
         self._lose_dropped()
         self._find_unanswered(now)
         self._observe(now)
-        self._start_needed(now, waiting if len(self._known) == before else self._waiting())
+        if before != {agent.id for agent in self.agents()}:  # what those had who are gone may wait again
+            waiting = self._waiting()
+        self._start_needed(now, waiting)
+        self._take_back(waiting)
+        self._cancel_unwanted()
+        self._farewells.tend(now)
         self._send_home()
         self._end_asked()
-        if not self._known:
+        if not self.has_business:
             self.target.ask(lambda provider: provider.rest())
+            if self.means.works is not None and self.target.launches_runs:
+                self.means.works.clear()
 
-    def _end_asked(self) -> None:
-        if not self._is_ending:
-            return
-        self._is_ending = False
-        mine = [agent.handle for agent in self._known.values() if agent.handle is not None]
-        if mine:
-            _log.warning("%s: %d agents that do not leave are ended", self.target.name, len(mine))
-            self.target.ask(lambda provider: provider.cancel(mine), "its agents cannot be ended")
+    # --- who is lost --------------------------------------------------------------------------------------------------
+
+    def give_up_silent(self, lost: Sequence[int]) -> None:
+        """Those of these that are here. It does not wait for a round that is under way: that may wait for the very
+        machine which cannot be reached."""
+        for number in lost:
+            agent = self._roster.get(number)
+            if agent is not None:
+                self._give_up(agent, Lost(message=f"no sign of life for {self.means.sessions.lease_seconds:g} s"))
+
+    def _give_up_mute(self, now: float) -> None:
+        """Those that a site began, and that say nothing. (In the queue of a site nobody has a lease.)"""
+        for number, since in list(self._active_since.items()):
+            agent = self._roster.get(number)
+            if agent is None or self._roster.is_heard(agent):
+                del self._active_since[number]
+            elif now - since > self.means.sessions.lease_seconds + _MUTE_SECONDS:
+                host = (agent.observed.host if agent.observed is not None else "") or agent.node
+                self._give_up(agent, Lost(message="it began and was never heard of"))
+                self.target.trouble = f"an agent began on {host} and does not reach the hub"
 
     def _lose_dropped(self) -> None:
         """What an agent has no more, though nobody heard how it ended, is lost there."""
         for agent, attempts in self.means.sessions.dropped().items():
-            if agent not in self._known:
+            if self._roster.get(agent) is None:
                 continue
             _log.warning("agent %d let go of %s", agent, sorted(attempts))
             lost = Lost(reason=Reason.INFRA, message="its agent let go of it without a word")
             self.means.store.write(lambda tx: steer.lose(tx, agent, lost, only=attempts))  # noqa: B023
             self.means.sessions.release(agent, attempts)
 
-    def _send_home(self) -> None:
-        """Nodes of a job's own go when the job has nothing more for them."""
-        own = [agent for agent in self._known.values() if "#" in agent.queue]
-        if not own:
-            return
-        with self.means.store.read() as connection:
-            busy = busy_nodes(connection, [agent.queue for agent in own])
-        for agent in own:
-            session = self.means.sessions.get(agent.id)
-            if session is not None and not session.held and not session.kept and agent.queue not in busy:
-                session.leaving = True
+    def _give_up(self, agent: Agent, fact: Lost) -> None:
+        """If the site may still have it, it is told in a round that nobody wants it any more."""
+        self._roster.give_up(agent, fact)
+        if agent.handle is not None and self.target.is_elastic:
+            self._unwanted.append(agent.handle)
+        elif not self.target.is_here:
+            self._farewells.add(agent)
 
     def _find_unanswered(self, now: float) -> None:
         """Looks again for agents whose target could not tell whether they were started."""
@@ -135,162 +152,218 @@ class Pool:
 
     def _find(self, agent: Agent) -> bool:
         """Learns the handle of an agent whose launch was not answered, or that it was never started and is given up.
-        False when its target cannot tell: then it keeps its lease, and no other is started in its place."""
+        False when its target cannot tell: then it stays, and no other is started in its place."""
         trouble = "it cannot be asked for an agent that may be there"
         found = self.target.ask(lambda provider: provider.find(agent.launch_token), trouble)
         if isinstance(found, Failure):
             return False
         if found is None:
-            self._give_up(agent, "it was never started")
+            self._give_up(agent, Lost(message="it was never started"))
         else:
-            self._take_handle(agent, found)
+            self._roster.set_handles({agent.id: found})
         return True
 
+    # --- how they are -------------------------------------------------------------------------------------------------
+
     def _observe(self, now: float) -> None:
-        mine = {agent.handle: agent for agent in self._known.values() if agent.handle is not None}
+        """Looks at all, when it is time: whoever speaks to us need not be looked at often."""
+        mine = {agent.handle: agent for agent in self.agents() if agent.handle is not None}
         if not mine:
             return
+        is_cut_off = self.target.ask(lambda provider: provider.is_cut_off()) is True
+        is_awaited = is_cut_off or not all(self._is_talking(agent, now) for agent in mine.values())
+        if is_awaited:
+            self._looks.hurry(now)
+        if not self._looks.is_due(now):
+            return
         seen = self.target.ask(lambda provider: provider.observe(list(mine)), "its agents cannot be looked at")
+        self._looks.looked(now, is_awaited=is_awaited)
         if isinstance(seen, Failure):
             return
-        for handle, agent in mine.items():
-            session = self.means.sessions.get(agent.id)
-            if session is not None and session.trouble:
-                self.target.ailing = session.trouble
-            if handle not in seen or seen[handle].phase is Phase.GONE:
-                self._bury(agent, now)
-            elif session is not None and session.heard and not session.preparing and not session.trouble:
-                self.target.heard()
+        found = {agent.id: seen.get(handle) or Observation(Phase.GONE) for handle, agent in mine.items()}
+        if not self.target.is_here:
+            self._roster.set_observed({agent: _to_observed(each) for agent, each in found.items()})
+        for agent in mine.values():
+            known = self._roster.get(agent.id)
+            if known is not None:  # else it was given up meanwhile
+                self._judge(known, found[agent.id], now)
 
-    def _bury(self, agent: Agent, now: float) -> None:
-        """An agent's process is gone. With runs in hand, another takes its place there; else the agent is history."""
-        session = self.means.sessions.get(agent.id)
-        if session is not None and (session.held or session.kept) and agent.state is not AgentState.GONE:
-            trouble = "its dead agent cannot be looked for"
-            found = self.target.ask(lambda provider: provider.find(agent.launch_token), trouble)
-            if isinstance(found, Failure):
-                return
-            if found is not None and found != agent.handle:  # an earlier hub started it again and could not say so
-                self._take_handle(agent, found)
-            elif now >= self.target.not_before:
-                _log.warning("agent %d died with %d runs in hand; starting it again", agent.id, len(session.held))
-                was_heard, session.heard = session.heard, False
-                self._launch(agent, now)
-                if was_heard:
-                    self.means.sessions.renew(agent.id, now)
+    def _pace(self) -> Looks:
+        """Where a machine stays, its silence tells all that a look would: it is looked at for that, and hardly ever
+        else."""
+        if self.target.is_here:
+            return Looks(0.0)
+        interval = self.target.interval(self.means.sessions.lease_seconds)
+        return Looks(interval) if self.target.is_elastic else Looks(interval, *_STEADY)
+
+    def _is_talking(self, agent: Agent, now: float) -> bool:
+        return self._roster.is_heard(agent) and not self.means.sessions.is_overdue(agent.id, now)
+
+    def _judge(self, agent: Agent, seen: Observation, now: float) -> None:
+        session = self._roster.session(agent)
+        if session is not None and session.trouble:
+            self.target.ailing = session.trouble
+        if seen.phase is Phase.GONE:
+            self._bury(agent, seen, now)
+        elif session is not None and session.heard:
+            if not session.preparing and not session.trouble:
+                self.target.heard()
+        elif seen.phase is Phase.ACTIVE and not self.target.is_here and agent.state is AgentState.LAUNCHING:
+            self._active_since.setdefault(agent.id, now)
+
+    def _bury(self, agent: Agent, seen: Observation, now: float) -> None:
+        """An agent's process is gone. With runs in hand, another takes its place there, if the place stays; else the
+        agent is history."""
+        session = self._roster.session(agent)
+        has_more = session is not None and bool(session.held or session.kept) and agent.state is not AgentState.GONE
+        said = f": {seen.detail}" if seen.detail else ""
+        if has_more and not self.target.is_elastic:
+            self._replace(agent, now)
+        elif has_more:
+            reason = _REASONS.get(seen.reason, Reason.NODE_LOST)
+            self._roster.give_up(agent, Lost(reason=reason, message=f"its allocation ended{said}"))
+        elif self.target.launches_runs and agent.state is AgentState.LAUNCHING and not self._roster.is_heard(agent):
+            self.means.store.write(lambda tx: conclude(tx, agent, seen))
+            self._roster.forget(agent)
+        else:
+            if not self._roster.is_heard(agent) and not self.target.is_here:
+                self.target.trouble = f"an agent ended before it was heard of{said}"
+            self._roster.forget(agent)
+
+    def _replace(self, agent: Agent, now: float) -> None:
+        """Starts a process in the place of one that died with runs in hand, which go on."""
+        session = self._roster.session(agent)
+        assert session is not None
+        trouble = "its dead agent cannot be looked for"
+        found = self.target.ask(lambda provider: provider.find(agent.launch_token), trouble)
+        if isinstance(found, Failure):
             return
-        self._forget(agent)
+        if found is not None and found != agent.handle:  # an earlier hub started it again and could not say so
+            self._roster.set_handles({agent.id: found})
+        elif now >= self.target.not_before:
+            _log.warning("agent %d died with %d runs in hand; starting it again", agent.id, len(session.held))
+            was_heard, session.heard = session.heard, False
+            self._launch([agent], now)
+            if was_heard:
+                self.means.sessions.renew(agent.id, now)
+
+    # --- who is needed ------------------------------------------------------------------------------------------------
 
     def _waiting(self) -> list[str]:
-        """The queues of this place in which runs wait now: what an agent had that is gone may be among them."""
         with self.means.store.read() as connection:
             return [queue for queue in queues_with_waiting_runs(connection) if place_of(queue) == self.target.name]
 
     def _start_needed(self, now: float, waiting: Sequence[str]) -> None:
-        if now < self.target.not_before:  # all of a round is one try
+        if now < self.target.not_before or not waiting:  # all of a round is one try
             return
-        served = {agent.queue for agent in self._known.values()}
-        for queue in waiting:
-            if queue not in served:
-                self._start(queue, now)
+        wanted = openings(self._needs.of(waiting), self._roster.posts(), self.target.site)
+        wanted = wanted[: self._quota.allows(now)]
+        if wanted:
+            self._quota.use(len(wanted))
+            self._launch(self._roster.take_on(wanted, now), now)
 
-    def _start(self, queue: str, now: float) -> None:
-        """One more agent there, for the runs of this queue: the place's own, or that of one node of a job."""
-        launch_token = secrets.token_hex(16)
-        here = self.means.node_name if self.is_here else target_of(self.target.name)
-        node = here + "".join(queue.partition("#")[1:])
+    def _launch(self, group: Sequence[Agent], now: float) -> None:
+        """Starts a process for each, as many in one go as the site takes."""
+        for part in in_parts(group, self.target.terms.bulk or len(group)):
+            tokens = self._roster.new_tokens(part)
+            launches = {agent.id: self.means.yard.launch(self.target, agent, tokens[agent.id]) for agent in part}
+            if self.target.launches_runs:
+                launches = self._with_works(part, launches)
+            wanted = [agent for agent in part if agent.id in launches]
+            if wanted:
+                self._submit(wanted, list(launches.values()), now)
 
-        def intent(tx: Tx) -> int:
-            return agents.insert_agent(
-                tx, target=self.target.name, queue=queue, node=node, directory="", launch_token=launch_token,
-                token_hash=agents.hash_token(secrets.token_hex(32)),
-            )  # fmt: skip
+    def _with_works(self, group: Sequence[Agent], launches: Mapping[int, Launch]) -> dict[int, Launch]:
+        """Each with its run; those whose run is not there any more are forgotten."""
+        assert self.means.works is not None
+        found: dict[int, Launch] = {}
+        for agent in group:
+            launch = self.means.works.attach(agent, launches[agent.id])
+            if launch is not None:
+                found[agent.id] = launch
+            else:
+                self._roster.forget(agent)
+        return found
 
-        agent_id = self.means.store.write(intent)
-        agent = Agent(
-            id=agent_id, target=self.target.name, queue=queue, node=node, directory=self._directory(agent_id),
-            launch_token=launch_token, handle=None, state=AgentState.LAUNCHING, created=time.time(),
-        )  # fmt: skip
-        self.means.sessions.open(Session(agent.id, self.target.name, agent.node, 1, queue=queue), now)
-        self._launch(agent, now)
-
-    def _directory(self, agent: int) -> str:
-        return str(self.means.nodes_dir / str(agent)) if self.is_here else f"nodes/{agent}"
-
-    def _launch(self, agent: Agent, now: float) -> None:
-        """Starts the agent's process with a fresh token; the old token (a dead process's) opens nothing any more."""
-        token = secrets.token_hex(32)
-        self.means.store.write(lambda tx: agents.set_token(tx, agent.id, agents.hash_token(token)))
-        self.means.on_token_change(agent.id)
-        places = {
-            "address": self.means.agent_address, "cache": str(self.means.nodes_dir.parent / "cache" / "blobs"),
-        } if self.is_here else {"address": "agent.sock", "cache": "cache/blobs"}  # fmt: skip
-        order = {
-            **places, "token": token, "launch_token": agent.launch_token,
-            "directory": agent.directory or self._directory(agent.id), "node": agent.node,
-            "quota": self.means.cache_size, "prolog": list(self.target.prolog), "epilog": list(self.target.epilog),
-        }  # fmt: skip
-        answer = self._submit(agent, order)
-        if isinstance(answer, Failure):
-            _log.warning("no agent on %s: %s", self.target.name, answer)
-            self.target.tried(now, f"no agent could be started: {answer.message}")
-            if not self._holds(agent):
-                self._forget(agent)
+    def _submit(self, group: Sequence[Agent], launches: Sequence[Launch], now: float) -> None:
+        answers = self.target.ask(lambda provider: provider.submit(launches))
+        if isinstance(answers, Failure):
+            self._doubt(group, answers, now)
             return
-        self.target.tried(now)
-        self._take_handle(agent, answer)
+        handles: dict[int, Handle] = {}
+        for agent, answer in zip(group, answers, strict=True):
+            if not isinstance(answer, Failure):
+                handles[agent.id] = answer
+                continue
+            self._put_off(answer, now)
+            if not self._roster.has_runs(agent):
+                self._roster.forget(agent)
+        if handles:
+            self.target.tried(now, "" if len(handles) == len(group) else self.target.trouble)
+            self._roster.add(agent for agent in group if agent.id in handles)
+            self._roster.set_handles(handles)
+            self._looks.hurry(now, at_once=self.target.launches_runs)
+            if self.target.launches_runs:  # what others call it has to be known while it is there
+                self._observe(now)
 
-    def _submit(self, agent: Agent, order: Mapping[str, object]) -> Handle | Failure:
-        def submit(provider: Provider) -> Handle | Failure:
-            program = "" if self.is_here else str(self.means.program())
-            (answer,) = provider.submit(
-                [make_launch(agent.launch_token, agent.node, order, program, self.target.python)]
-            )
-            return answer
+    def _doubt(self, group: Sequence[Agent], failure: Failure, now: float) -> None:
+        """Nobody knows whether they were started."""
+        unsure = [replace(agent, handle=None) for agent in group if not self._roster.has_runs(agent)]
+        self._roster.add(unsure)
+        if self.target.is_here:
+            for agent in unsure:
+                self._find(agent)
+        self._put_off(failure, now)
 
-        return self.target.ask(submit)
+    def _put_off(self, failure: Failure, now: float) -> None:
+        _log.warning("no agent on %s: %s", self.target.name, failure)
+        wait = failure.retry_after
+        if failure.kind in ("rejected", "unsupported") and not self.target.is_here:
+            wait = _REJECTED_SECONDS
+        elif failure.kind == "login":
+            wait = max(wait, _LOGIN_SECONDS)
+        self.target.tried(now, f"no agent could be started: {failure.message}", wait=wait)
 
-    def _take_handle(self, agent: Agent, handle: str) -> None:
-        self.means.store.write(lambda tx: agents.set_handle(tx, agent.id, handle))
-        self._known[agent.id] = replace(agent, handle=handle)
+    # --- who is not needed any more -----------------------------------------------------------------------------------
 
-    def _holds(self, agent: Agent) -> bool:
-        session = self.means.sessions.get(agent.id)
-        return session is not None and bool(session.held)
+    def _take_back(self, waiting: Sequence[str]) -> None:
+        """What the site has not begun and nobody waits for any more is not wanted."""
+        if not self.target.is_elastic:
+            return
+        unwanted = {post.number for post in surplus(self._roster.posts(), set(waiting))}
+        mine = {agent.handle: agent for agent in self.agents() if agent.handle and agent.number in unwanted}
+        if mine and not isinstance(self.target.ask(lambda provider: provider.cancel(list(mine))), Failure):
+            for agent in mine.values():
+                self._roster.forget(agent)
 
-    def _give_up(self, agent: Agent, why: str) -> None:
-        """The agent is lost: its token is worth nothing, its runs go back to the queue or end."""
-        self._known.pop(agent.id, None)
-        give_up(self.means, agent, why)
+    def _cancel_unwanted(self) -> None:
+        handles = list(self._unwanted)
+        if handles and not isinstance(self.target.ask(lambda provider: provider.cancel(handles)), Failure):
+            self._unwanted = [each for each in self._unwanted if each not in handles]
 
-    def _forget(self, agent: Agent) -> None:
-        """The agent is over. If it was granted something at the last moment, that goes back to the queue as well."""
-        self._known.pop(agent.id, None)
-        _drop(self.means, agent, Returned())
+    def _send_home(self) -> None:
+        """Nodes of a job's own go when the job has nothing more for them."""
+        own = [agent for agent in self.agents() if "#" in agent.queue]
+        if not own:
+            return
+        with self.means.store.read() as connection:
+            busy = busy_nodes(connection, [agent.queue for agent in own])
+        for agent in own:
+            session = self._roster.session(agent)
+            if session is not None and not session.held and not session.kept and agent.queue not in busy:
+                session.leaving = True
+                if self.target.launches_runs and session.heard:  # nobody else would tell that it left
+                    self._roster.forget(agent)
+
+    def _end_asked(self) -> None:
+        if not self._is_ending:
+            return
+        self._is_ending = False
+        mine = [agent.handle for agent in self.agents() if agent.handle is not None]
+        if mine:
+            _log.warning("%s: %d agents that do not leave are ended", self.target.name, len(mine))
+            self.target.ask(lambda provider: provider.cancel(mine), "its agents cannot be ended")
 
 
-def give_up(means: Means, agent: Agent, why: str) -> None:
-    """The agent is lost, and with it what it had."""
-    _log.warning("agent %d on %s is lost: %s", agent.id, agent.node, why)
-    _drop(means, agent, Lost(message=why))
-
-
-def _drop(means: Means, agent: Agent, fact: Lost | Returned) -> None:
-    def work(tx: Tx) -> None:
-        agents.set_gone(tx, agent.id)
-        steer.lose(tx, agent.id, fact)
-
-    means.store.write(work)
-    means.on_token_change(agent.id)
-    means.sessions.drop(agent.id)
-    means.on_gone(agent)
-
-
-def make_launch(token: str, node: str, order: Mapping[str, object], program: str = "", python: str = "") -> Launch:
-    """A process of the agent's program with this order: of the one that is installed here, or of the file `program`."""
-    env = {name: os.environ[name] for name in _AGENT_ENV if name in os.environ}
-    return Launch(
-        token=token, node=node, directory=str(order["directory"]), stdin=json.dumps(order).encode(),
-        argv=() if program else (sys.executable, "-m", "turnout.agent"), env={} if program else env,
-        program=program, python=python,
-    )  # fmt: skip
+def _to_observed(seen: Observation) -> Observed:
+    return Observed(**{**vars(seen), "phase": seen.phase.value})

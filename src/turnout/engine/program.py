@@ -11,15 +11,18 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 _PARTS = ("agent", "wire", "track")
+_MAIN = 'import runpy\n\nrunpy.run_module("turnout.agent", run_name="__main__")\n'
 _WHEN = (1980, 1, 1, 0, 0, 0)  # the same content is the same file
 
 
 def build(directory: Path) -> Path:
-    """A file that, put on PYTHONPATH, has the module ``turnout.agent`` and all it needs. Idempotent."""
+    """A file that, put on PYTHONPATH, has the module ``turnout.agent`` and all it needs, and that Python can run as it
+    is. Idempotent."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in sorted(_sources().items()):
             archive.writestr(zipfile.ZipInfo(f"turnout/{name}", _WHEN), text, zipfile.ZIP_DEFLATED)
+        archive.writestr(zipfile.ZipInfo("__main__.py", _WHEN), _MAIN, zipfile.ZIP_DEFLATED)
     digest = hashlib.sha256(content.getvalue()).hexdigest()[:16]
     path = directory / f"agent-{digest}.pyz"
     if not path.exists():

@@ -6,11 +6,12 @@ All of it can be rebuilt from the store and the agents' next messages; nothing h
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from turnout.schedule.lease import LeaseTable
 from turnout.schedule.place import Room
+from turnout.wire.gpus import GpuRoom, free_gpus, reserve
 from turnout.wire.messages import Attempt, Grant, Hello, Poll, Stop
 
 
@@ -29,7 +30,9 @@ class Session:
     jobs_known: set[int] = field(default_factory=set)
     slots: float = 0.0
     memory: int = 0
-    gpus: int = 0
+    gpus: Sequence[GpuRoom] = ()
+    wants_gpus: bool = False
+    """a run in its queue waits for GPUs there"""
     heard: bool = False
     taking: bool = False
     leaving: bool = False
@@ -45,6 +48,8 @@ class Session:
     """why the agent takes nothing, as it says itself"""
     kept: bool = False
     """it stays, with what ran there, until it is released"""
+    seconds: float | None = None
+    """how long a run that begins there now may take, if it has to be given back at some time"""
 
     def __post_init__(self) -> None:
         self.queue = self.queue or self.target
@@ -63,9 +68,11 @@ class Session:
         self._name(poll.held)
         self.leaving = self.leaving or (poll.kept and not self.kept)  # it was released while it could not hear that
         self.jobs_known = set(poll.jobs)  # it forgets orders it does not need; one on its way to it may go twice
-        self.slots, self.memory, self.gpus = poll.slots, poll.memory, poll.gpus
+        self.slots, self.memory = poll.slots, poll.memory
+        self.gpus = poll.gpu_rooms if poll.gpu_rooms is not None else free_gpus(poll.gpus)
         self.ahead, self.short = poll.ahead, frozenset(poll.short)
         self.preparing, self.trouble = poll.preparing, poll.trouble
+        self.seconds = poll.seconds
 
     def room(self) -> Room:
         """What may still be granted: what the agent said, less what is on its way to it."""
@@ -73,11 +80,15 @@ class Session:
         for job in self.held.values():
             running[job] = running.get(job, 0) + 1
         coming = self.unconfirmed.values()
+        gpus = self.gpus
+        for grant in coming:
+            if grant.gpus:
+                gpus = reserve(gpus, grant.gpus, grant.gpu_memory)
         return Room(
             max_runs=self.max_runs, slots=self.slots - sum(grant.slots for grant in coming),
             memory=self.memory - sum(grant.memory for grant in coming),
-            gpus=self.gpus - sum(grant.gpus for grant in coming), running=running,
-            ahead=self.ahead, short=self.short,
+            gpus=gpus, running=running,
+            ahead=self.ahead, short=self.short, seconds=self.seconds,
         )  # fmt: skip
 
     def grant(self, grants: Iterable[Grant]) -> None:
@@ -122,11 +133,12 @@ class Sessions:
         with self.lock:
             return list(self._by_agent.values())
 
-    def open(self, session: Session, now: float) -> Session:
-        """Begins (or begins again) with an agent: a full lease."""
+    def open(self, session: Session, now: float, *, is_leased: bool = True) -> Session:
+        """Begins (or begins again) with an agent: a full lease; or none, while a site has it in a queue of its own."""
         with self.lock:
             self._by_agent[session.agent] = session
-            self._leases.renew(session.agent, now)
+            if is_leased:
+                self._leases.renew(session.agent, now)
             return session
 
     def dropped(self) -> dict[int, set[Attempt]]:
@@ -154,6 +166,10 @@ class Sessions:
     def lost(self, now: float) -> list[int]:
         with self.lock:
             return self._leases.lost(now)
+
+    def is_overdue(self, agent: int, now: float) -> bool:
+        with self.lock:
+            return self._leases.is_overdue(agent, now)
 
     def is_silent(self, agent: int, now: float) -> bool:
         with self.lock:

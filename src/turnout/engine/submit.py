@@ -6,19 +6,21 @@ from dataclasses import dataclass
 
 from turnout.model.ids import job_name, run_name
 from turnout.model.spec import JobSpec
-from turnout.store.jobs import insert_job
+from turnout.store.jobs import Numbers, insert_job
 from turnout.store.requests import once
 from turnout.store.writer import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """`key` makes a repeated submission (a lost reply) the same one; `body` is what it is compared by."""
+    """`key` makes a repeated submission (a lost reply) the same one; `body` is what it is compared by. `numbers` were
+    promised to it."""
 
     spec: JobSpec
     principal: str
     key: str
     body: bytes
+    numbers: Numbers | None = None
 
 
 def submit(tx: Tx, submission: Submission) -> dict[str, object]:
@@ -28,7 +30,7 @@ def submit(tx: Tx, submission: Submission) -> dict[str, object]:
     """
 
     def work() -> dict[str, object]:
-        job, runs = insert_job(tx, submission.spec)
+        job, runs = insert_job(tx, submission.spec, submission.numbers)
         return {"job": job_name(job), "runs": [run_name(number) for number in runs]}
 
     return once(tx, submission.key, submission.body, work, principal=submission.principal)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from turnout.engine.family import Family
@@ -17,7 +17,7 @@ from turnout.store.ledger import Ledger
 from turnout.store.queue import Entry, held_runs, waiting_runs
 from turnout.store.store import Connection
 from turnout.store.writer import Tx
-from turnout.wire.messages import Attempt, Grant, InputOrder, JobOrder, SetupOrder
+from turnout.wire.messages import Attempt, ContainerOrder, Grant, InputOrder, JobOrder, SetupOrder
 
 _LOOK_AT_MOST = 2000
 _LOOK_AT_ONCE = 250
@@ -27,12 +27,14 @@ _JOBS_KEPT = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taker:
-    """The agent that takes, from which queue, and what its node has free."""
+    """The agent that takes, from which queue, and what its node has free. `lacks_gpus` hears whether a run that asks
+    for GPUs could not be given to it."""
 
     agent: int
     queue: str
     node: str
     room: Room
+    lacks_gpus: Callable[[bool], None] = lambda lacks: None
 
 
 class Jobs:
@@ -63,6 +65,7 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
     """
     entries: dict[int, Entry] = {}
     passed: set[int] = set()
+    lacking: set[int] = set()
     family = Family(tx, taker.agent)
 
     def queue() -> Iterator[Waiting]:
@@ -77,7 +80,13 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
             if len(entries) - seen < _LOOK_AT_ONCE:
                 return
 
-    placed = choose(queue(), taker.room, most=_GRANT_AT_MOST, passed=passed.add)
+    def pass_over(waiting: Waiting) -> None:
+        passed.add(waiting.job)
+        if waiting.gpus:
+            lacking.add(waiting.job)
+
+    placed = choose(queue(), taker.room, most=_GRANT_AT_MOST, passed=pass_over)
+    taker.lacks_gpus(bool(lacking))
     if not placed or is_gone(tx, taker.agent):
         return []
     ledger = Ledger(tx)
@@ -120,7 +129,7 @@ def _waiting(entry: Entry, job: Job, copies: int) -> Waiting:
     need = job.spec.resources
     return Waiting(
         run=entry.record.id, job=job.id, cpus=need.cpus, memory=need.memory, gpus=need.gpus,
-        concurrent=job.spec.concurrent, copies=copies,
+        gpu_memory=need.gpu_memory, concurrent=job.spec.concurrent, copies=copies, seconds=need.seconds,
     )  # fmt: skip
 
 
@@ -128,7 +137,7 @@ def _grant(entry: Entry, record: RunRecord, job: Job, slots: float) -> Grant:
     need = job.spec.resources
     return Grant(
         run=record.id, attempt=record.attempt, name=entry.name, job=job.id, argv=entry.argv, params=entry.params,
-        slots=slots, memory=need.memory or 0, gpus=need.gpus or 0, carry=entry.after,
+        slots=slots, memory=need.memory or 0, gpus=need.gpus or 0, gpu_memory=need.gpu_memory or 0, carry=entry.after,
         script=record.is_parent, keep=job.spec.keep_node,
     )  # fmt: skip
 
@@ -141,6 +150,7 @@ def _to_order(job: Job, env: dict[str, str]) -> JobOrder:
         seconds=spec.resources.seconds, grace=spec.grace, memory=spec.resources.memory,
         umask=spec.umask, parent_script=spec.parent_script, parent_script_path=spec.parent_script_path,
         inputs=_inputs(spec), setup=_setup(spec), working_dir=spec.working_dir,
+        container=_container(spec), cpus=spec.resources.cpus,
     )  # fmt: skip
 
 
@@ -151,6 +161,15 @@ def _inputs(spec: JobSpec) -> dict[str, InputOrder]:
         for name, each in found.items()
         if each is not None
     }
+
+
+def _container(spec: JobSpec) -> ContainerOrder | None:
+    if spec.container is None:
+        return None
+    given = spec.container
+    return ContainerOrder(
+        image=given.image, options=list(given.options), program=given.program, pull=given.pull, network=given.network
+    )
 
 
 def _setup(spec: JobSpec) -> SetupOrder | None:

@@ -18,8 +18,10 @@ from turnout.engine.dispatch import Dispatch
 from turnout.engine.submit import Submission, submit
 from turnout.errors import InvalidInput, NotFound
 from turnout.hub import listing, looking, shares
+from turnout.hub.adjusting import Adjusting
 from turnout.hub.blobs import Blobs, receive_blob, receive_pack, send_pack
 from turnout.hub.checking import Checkup, check_blobs
+from turnout.hub.foreign import Cancels, with_records
 from turnout.hub.listing import cancelled
 from turnout.hub.notifier import Notifier
 from turnout.hub.reading import Key, reading
@@ -55,6 +57,8 @@ class HubState(BaseModel):
     stop: Callable[[], None]
     targets: Callable[[], dict[str, dict[str, Any]]]
     places: Callable[[], Collection[str]]
+    adjusting: Adjusting
+    cancels: Cancels
 
 
 def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blobs, hub: HubState) -> APIRouter:
@@ -62,7 +66,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     router = APIRouter(prefix="/api")
     snapshots = Snapshots(blobs)
     router.include_router(shares.make_router(store, blobs))
-    router.include_router(listing.make_router(store, hub.targets))
+    router.include_router(listing.make_router(store, hub.targets, dispatch.free_gpus))
     router.include_router(looking.make_router(store, notifier))
 
     @router.get("/version")
@@ -125,7 +129,11 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         if absent:
             hint = "submit it again: what is missing is sent then"
             raise InvalidInput("the snapshot, or a file of it, is not here", hint=hint)
-        submission = Submission(spec=spec, principal="user", key=idempotency_key, body=await request.body())
+        adjusted = await run_in_threadpool(hub.adjusting.adjust, spec, principal="user", key=idempotency_key)
+        submission = Submission(
+            spec=adjusted.spec, principal="user", key=idempotency_key, body=await request.body(),
+            numbers=adjusted.numbers,
+        )  # fmt: skip
         return await asyncio.wrap_future(store.submit(lambda tx: submit(tx, submission)))
 
     @router.post("/cancel")
@@ -145,9 +153,11 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
         if [bool(wanted.runs), wanted.job is not None, wanted.all].count(True) != 1:
             raise InvalidInput("say what to cancel", hint="cancel run NAME…, cancel job NAME, or cancel all")
-        done = await asyncio.wrap_future(dispatch.cancel(await reading(store, select), by="user"))
+        runs = await reading(store, select)
+        records = await run_in_threadpool(_cancel_elsewhere, hub.cancels, wanted, runs)
+        done = await asyncio.wrap_future(dispatch.cancel(runs, by="user"))
         notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
-        return await reading(store, lambda connection: cancelled(connection, done))
+        return with_records(await reading(store, lambda connection: cancelled(connection, done)), records)
 
     @router.post("/release")
     async def release(names: list[str], idempotency_key: Key = None) -> list[str]:
@@ -172,6 +182,13 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         return list((await asyncio.wrap_future(store.submit(work)))["names"])
 
     return router
+
+
+def _cancel_elsewhere(cancels: Cancels, wanted: CancelRequest, runs: list[int]) -> list[dict[str, Any]]:
+    """First: another system that is asked twice is no harm, one that is never asked goes on."""
+    if wanted.job is not None:
+        return cancels.job(runs)
+    return cancels.user(runs, wanted.place) if wanted.all else cancels.runs(runs)
 
 
 def _check_digests(digests: list[str]) -> None:

@@ -55,7 +55,9 @@ class Tags(BaseModel):
     clear: list[str] = Field(default_factory=list, max_length=1000)
 
 
-def make_router(store: Store, targets: Callable[[], Mapping[str, View]]) -> APIRouter:
+def make_router(
+    store: Store, targets: Callable[[], Mapping[str, View]], free_gpus: Callable[[], Mapping[int, int]]
+) -> APIRouter:
     router = APIRouter()
 
     @router.post("/runs/find")
@@ -85,7 +87,9 @@ def make_router(store: Store, targets: Callable[[], Mapping[str, View]]) -> APIR
 
     @router.get("/nodes")
     async def list_nodes(gone: bool = False, limit: Annotated[int, Query(ge=1, le=_MOST)] = 1000) -> list[View]:
-        return await reading(store, lambda connection: overviews.nodes(connection, gone=gone, limit=limit))
+        found = await reading(store, lambda connection: overviews.nodes(connection, gone=gone, limit=limit))
+        free = free_gpus()
+        return [{**view, "free_gpus": free.get(view["agent"])} for view in found]
 
     @router.get("/queues")
     async def list_queues() -> list[View]:

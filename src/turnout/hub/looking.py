@@ -16,6 +16,7 @@ from turnout.hub.notifier import Notifier
 from turnout.hub.reading import reading
 from turnout.model.state import LIVE, TERMINAL
 from turnout.store import metrics, reads, search
+from turnout.store.native import native_of, native_of_job
 from turnout.store.store import Connection, Store
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ def _add_runs(router: APIRouter, store: Store) -> None:
         def work(connection: Connection) -> dict[str, Any]:
             run = reads.find_run(connection, name)
             (view,) = reads.show_runs(connection, [run], children=True)
-            return {**view, "history": reads.run_attempts(connection, run)}
+            return {**view, **native_of(connection, [run])[run], "history": reads.run_attempts(connection, run)}
 
         return await reading(store, work)
 
@@ -95,7 +96,8 @@ def _add_jobs(router: APIRouter, store: Store) -> None:
     @router.get("/jobs/{name}")
     async def show_job(name: str) -> dict[str, Any]:
         def work(connection: Connection) -> dict[str, Any]:
-            return reads.show_jobs(connection, [reads.find_job(connection, name)])[0]
+            job = reads.find_job(connection, name)
+            return {**reads.show_jobs(connection, [job])[0], **native_of_job(connection, job)}
 
         return await reading(store, work)
 

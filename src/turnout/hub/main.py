@@ -15,9 +15,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -29,34 +29,37 @@ from turnout.config.checking import checked
 from turnout.config.reference import PREFIX
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet
+from turnout.engine.hosts import Hosts
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Sessions
 from turnout.engine.target import Target
-from turnout.errors import Conflict, TurnoutError, Unavailable
+from turnout.engine.works import Works
+from turnout.errors import Conflict, TurnoutError
 from turnout.home import Home, HubRecord
-from turnout.hub import archives, keeping, reasons, restarting, targets
+from turnout.hub import archives, examining, foreign, keeping, reasons, restarting, targets
+from turnout.hub.adjusting import Adjusting
 from turnout.hub.api import HubState, make_router
 from turnout.hub.app import make_app, make_wire_app
+from turnout.hub.doors import browser_door, far_door, unix_door
+from turnout.hub.foreign import Cancels
 from turnout.hub.notices import Notices
 from turnout.hub.notifier import Notifier
 from turnout.hub.places import Places
-from turnout.hub.security import App, Gate
+from turnout.hub.security import Gate
 from turnout.hub.sweeping import Sweeper
 from turnout.hub.targets import TargetTable
 from turnout.hub.tokens import AgentTokens, user_token
 from turnout.hub.wire import WireRoutes
 from turnout.model.ids import target_of
 from turnout.schedule.lease import LeaseTable
+from turnout.store.agents import Agent
 from turnout.store.database import sqlite_url
 from turnout.store.queue import live_runs, places_in_use
 from turnout.store.store import Store
 
 _log = logging.getLogger("turnout.hub")
-_SOCKET_HOSTS = ("turnout",)
 #: How much longer than a lease a silent agent keeps its runs: time for its last messages, and for clocks to differ.
 _MARGIN = 0.5
-#: How long requests that are under way may take when the hub is told to stop.
-_DRAIN_SECONDS = 10
 #: Without a client for so long, there is time to clear up.
 _QUIET_SECONDS = 5.0
 
@@ -64,9 +67,12 @@ _QUIET_SECONDS = 5.0
 class Hub:
     """Everything one hub owns, from opened to closed. Making it takes the lock, or raises Conflict: who has it.
 
-    With `is_bare` the user's settings are not read: they may be wrong, and it is there only to end what goes on."""
+    With `is_bare` the user's settings are not read: they may be wrong, and it is there only to end what goes on. One
+    that `is_shared` is for several users, and takes no code of theirs."""
 
-    def __init__(self, home: Home, *, listen: str | None = None, is_bare: bool = False) -> None:
+    def __init__(
+        self, home: Home, *, listen: str | None = None, is_bare: bool = False, is_shared: bool = False
+    ) -> None:
         self._home = home
         home.make()
         self._lock = _take_lock(home)
@@ -91,16 +97,23 @@ class Hub:
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
         with self._store.read() as connection:
             in_use = places_in_use(connection)
-        self._targets = TargetTable(home, self._settings, in_use)
+        self._hosts = Hosts(home, is_shared=is_shared)
+        self._targets = TargetTable(home, self._settings, in_use, hosts=self._hosts)
         self._dispatch = Dispatch(
-            self._store, self._sessions, max_runs=self._max_runs, agent_idle=self._settings.hub.agent_idle
-        )
+            self._store, self._sessions,
+            max_runs=lambda agent, cpus: self._targets[agent.target].max_runs(agent.seat, cpus),
+            idle=lambda agent: self._targets[agent.target].idle(self._settings.hub.agent_idle),
+        )  # fmt: skip
         sockets = home.sockets()
         self._socket_paths = sockets / "hub.sock", sockets / "agent.sock"
+        listen = self._settings.hub.agents_listen
+        self._far_door = far_door(listen, home.root / "tls" / "hub.pem") if listen else None
         self._fleet = Fleet(
             self._store, self._sessions, self._dispatch, self._targets, home.nodes, str(self._socket_paths[1]),
             socket.gethostname().split(".")[0] or "local", self._tokens.forget,
             cache_size=self._settings.hub.cache_size,
+            far_address=self._far_door.address if self._far_door is not None else "",
+            works=Works(store=self._store, blobs=self._blobs, directory=home.root / "jobs"),
         )  # fmt: skip
         self._engine = Loop(self._fleet, interval=min(1.0, self._settings.hub.lease / 4), on_round=self._after_round)
 
@@ -134,6 +147,7 @@ class Hub:
     def close(self) -> None:
         """Writes what was accepted and leaves nothing behind but the state."""
         self._engine.stop()
+        self._hosts.close()
         self._sweeper.stop()
         self._notices.stop()
         self._store.close()
@@ -143,9 +157,6 @@ class Hub:
                 os.unlink(path)
         os.close(self._lock)
 
-    def _max_runs(self, target: str, cpus: int) -> int:
-        return self._targets[target].max_runs or cpus
-
     def _make_servers(self) -> list[tuple[uvicorn.Server, socket.socket]]:
         wire = WireRoutes(self._dispatch, self._sessions, self.notifier, self._blobs).routes()
         state = HubState(
@@ -153,38 +164,41 @@ class Hub:
             stop=self._request_stop,
             targets=self._describe_targets,
             places=lambda: self._targets,
+            cancels=Cancels(self._targets, self._store),
+            adjusting=Adjusting(self._targets, self._store, self._blobs, self._home.root / "cache" / "adjusting"),
         )
         router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
         router.include_router(targets.make_router(self._targets))
+        router.include_router(foreign.make_router(self._targets, self._store))
+        router.include_router(examining.make_router(self._examined()))
         router.include_router(keeping.make_router(self._store, self._sweeper, self._home.nodes))
         router.include_router(restarting.make_router(self._store, self._dispatch, self.notifier, self._fleet.end_all))
-        look_at = Places(self._targets, self._store, self._sessions, self._max_runs).look_at
+        look_at = Places(self._targets, self._store, self._sessions).look_at
         router.include_router(reasons.make_router(self._store, self._sessions, look_at))
         router.include_router(archives.make_router(self._store, self._blobs, self._home.root / "cache"))
         only_wire = make_wire_app(wire)
         everything = make_app(router, only_wire)
         token = user_token(self._home)
-        bound: list[tuple[App, tuple[str, ...], bool, socket.socket]] = []
-        bound.append((everything, _SOCKET_HOSTS, False, _bind_unix(self._socket_paths[0])))
-        bound.append((only_wire, _SOCKET_HOSTS, True, _bind_unix(self._socket_paths[1])))
+        doors = [unix_door(self._socket_paths[0]), unix_door(self._socket_paths[1], for_agents=True)]
         if self._listen:
-            tcp = _bind_tcp(self._listen)
-            port = tcp.getsockname()[1]
-            bound.append((everything, (f"127.0.0.1:{port}", f"localhost:{port}"), False, tcp))
-            self._listen = f"127.0.0.1:{port}"
+            doors.append(browser_door(self._listen))
+            self._listen = doors[-1].address
+        if self._far_door is not None:
+            doors.append(self._far_door)
         servers: list[tuple[uvicorn.Server, socket.socket]] = []
-        for app, hosts, is_wire, sock in bound:
-            gate = Gate(app, hosts=hosts, user_token=token, find_agent=self._tokens.find, only_wire=is_wire)
-            watched = gate if is_wire else self._count_clients(gate)
-            # Everybody on this machine can reach a port: there, the parser that bounds headers. The fast one does not.
-            parser: Literal["h11", "auto"] = "h11" if sock.family == socket.AF_INET else "auto"
-            settings = uvicorn.Config(
-                watched, log_config=None, access_log=False, lifespan="off", ws="none", timeout_keep_alive=75,
-                server_header=False, date_header=False, proxy_headers=False, http=parser,
-                timeout_graceful_shutdown=_DRAIN_SECONDS,
+        for door in doors:
+            gate = Gate(
+                only_wire if door.for_agents else everything, hosts=door.hosts, user_token=token,
+                find_agent=self._tokens.find, only_wire=door.for_agents,
             )  # fmt: skip
-            servers.append((_Server(settings), sock))
+            servers.append((door.server(gate if door.for_agents else self._count_clients(gate)), door.socket))
         return servers
+
+    def _examined(self) -> examining.Parts:
+        return examining.Parts(
+            targets=self._targets, store=self._store, dispatch=self._dispatch, sessions=self._sessions,
+            fleet=self._fleet, notifier=self.notifier,
+        )  # fmt: skip
 
     def _count_clients(self, app: Any) -> Any:
         async def counted(scope: Any, receive: Any, send: Any) -> None:
@@ -233,7 +247,7 @@ class Hub:
                 "id": agent.id,
                 "target": target_of(agent.target),
                 "node": agent.node,
-                "pid": int((agent.handle or "0").partition(":")[0]),
+                "pid": _pid_of(agent, self._targets),
             }
             for agent in self._fleet.agents()
         ]
@@ -254,19 +268,20 @@ class Hub:
             here = [session for session in sessions if target_of(session.target) == name]
             described[name] = {
                 "provider": found[-1].provider.name, "agents": len(here),
-                "max_runs": sum(session.max_runs for session in here) or found[-1].max_runs or os.cpu_count(),
+                "max_runs": sum(session.max_runs for session in here) or found[-1].max_runs("", os.cpu_count() or 1),
                 "free": sum(max(0.0, session.max_runs - len(session.held)) for session in here),
                 "trouble": "; ".join(target.complaint for target in found if target.complaint),
+                "nodes": {each.node: max(0.0, each.max_runs - len(each.held)) for each in here},
             }  # fmt: skip
         return described
 
 
-class _Server(uvicorn.Server):
-    """Signals are the hub's business, not each server's."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+def _pid_of(agent: Agent, targets: Mapping[str, Target]) -> int | None:
+    """Of one on this machine."""
+    target = targets.get(agent.target)
+    if target is None or not target.is_here or agent.handle is None:
+        return None
+    return int(agent.handle.partition(":")[0])
 
 
 def _take_lock(home: Home) -> int:
@@ -296,34 +311,6 @@ def _name_of(database: str) -> str:
     return hashlib.sha256(place.encode()).hexdigest()[:16]
 
 
-def _bind_unix(path: Path) -> socket.socket:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)  # left by a hub that was killed: we hold the lock
-    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        bound.bind(str(path))
-    finally:
-        os.umask(before)
-    bound.listen(128)
-    return bound
-
-
-def _bind_tcp(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    if host not in ("127.0.0.1", "localhost"):
-        raise Conflict(f"will not listen on {host!r} without TLS", hint="use --listen 127.0.0.1:PORT and an SSH tunnel")
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind(("127.0.0.1", int(port)))
-    except OSError as error:
-        hint = "give another port, or 0 for any that is free"
-        raise Unavailable(f"cannot listen on port {port}: {error.strerror}", hint=hint) from error
-    bound.listen(128)
-    return bound
-
-
 def _start_time() -> str:
     try:
         return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
@@ -349,6 +336,7 @@ def main() -> None:
     parser.add_argument("--ready-fd", type=int, help="where to say that it answers, or why not")
     parser.add_argument("--listen", help="127.0.0.1:PORT for a browser")
     parser.add_argument("--bare", action="store_true", help="do not read the user's settings")
+    parser.add_argument("--shared", action="store_true", help="for several users: take no code of theirs")
     options = parser.parse_args()
     os.umask(0o077)
 
@@ -358,7 +346,7 @@ def main() -> None:
     try:
         home.make()
         _log_to(home.hub_log)
-        hub = Hub(home, listen=options.listen, is_bare=options.bare)
+        hub = Hub(home, listen=options.listen, is_bare=options.bare, is_shared=options.shared)
         asyncio.run(hub.serve(lambda: starter.tell({"ready": True})))
     except TurnoutError as error:
         starter.tell(error.as_dict())

@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import threading
+import traceback
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,33 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from turnout.config import Config, TargetSettings, secrets
-from turnout.engine.target import Target
-from turnout.errors import NotFound
+from turnout.config.by_path import ByPath
+from turnout.engine.hosts import Hosts
+from turnout.engine.target import Target, Terms
+from turnout.errors import NotFound, ProviderError
 from turnout.home import Home, write_private
+from turnout.hub.identity import identity
 from turnout.model.ids import check_label, place_name, target_of
+from turnout.plugin.provider import Provider
 from turnout.registry import provider_class
 
 _log = logging.getLogger(__name__)
 _KEPT = 100
+
+
+class CodeBody(BaseModel):
+    """The class that serves a target, as `turnout.config.by_path` finds it."""
+
+    model_config = ConfigDict(extra="forbid")
+    path: str = Field(max_length=1000)
+    project: str = Field(max_length=4096, pattern="^/")
+    python_path: list[str] = Field(max_length=1000)
+    digest: str = Field(max_length=64)
+    definition: dict[str, Any] = Field(default_factory=dict)
+    username: str = ""
+
+    def as_code(self) -> ByPath:
+        return ByPath(**{**self.model_dump(), "python_path": tuple(self.python_path)})
 
 
 class TargetBody(BaseModel):
@@ -34,15 +54,35 @@ class TargetBody(BaseModel):
     max_runs: int | None = Field(default=None, ge=1)
     nodes: int | None = Field(default=None, ge=1)
     setup: str | None = None
+    docker: dict[str, Any] | None = None
     python: str | None = None
     prolog: list[str] = Field(default_factory=list, max_length=1000)
     epilog: list[str] = Field(default_factory=list, max_length=1000)
+    cpus: int | None = Field(default=None, ge=1)
+    memory: int | None = Field(default=None, ge=0)
+    memory_per_cpu: int | None = Field(default=None, ge=0)
+    gpus: int | None = Field(default=None, ge=1)
+    time: float | None = Field(default=None, ge=0)
+    allocations: int | None = Field(default=None, ge=1)
+    max_queued: int | None = Field(default=None, ge=1)
+    submit_rate: int | None = Field(default=None, ge=1)
+    array_size: int | None = Field(default=None, ge=1)
+    poll_interval: float | None = Field(default=None, ge=0)
+    idle: float | None = Field(default=None, ge=0)
+    drain: float | None = Field(default=None, ge=0)
+    max_runs_per_gpu: int = Field(default=1, ge=1)
+    avoid_foreign_gpus: bool = True
     settings: dict[str, Any] = Field(default_factory=dict)
+    code: CodeBody | None = None
 
     def as_settings(self) -> TargetSettings:
+        code = None if self.code is None else self.code.as_code()
         return TargetSettings(
-            **{**self.model_dump(), "prolog": tuple(self.prolog), "epilog": tuple(self.epilog)},
-        )
+            **{
+                **self.model_dump(), "prolog": tuple(self.prolog), "epilog": tuple(self.epilog), "code": code,
+                "docker": None,
+            }
+        )  # fmt: skip
 
 
 class TargetTable(Mapping[str, Target]):
@@ -51,19 +91,26 @@ class TargetTable(Mapping[str, Target]):
     kept over restarts of the hub, for as long as it is one of `in_use`, and some others for jobs that are on their way.
     """
 
-    def __init__(self, home: Home, settings: Config, in_use: Collection[str] = ()) -> None:
+    def __init__(
+        self, home: Home, settings: Config, in_use: Collection[str] = (), *, hosts: Hosts | None = None
+    ) -> None:
         self._home = home
+        self._hosts = hosts or Hosts(home)
         self._file = home.root / "targets.json"
         self._lock = threading.Lock()
-        self._entries = {name: _for_agents(settings.resolved(name)) for name in settings.targets}
-        self._now = {
-            name: self._make(name, entry) for name, entry in self._entries.items() if _is_served(name, settings)
-        }
+        # A class that is named by its path is loaded when a job brings it: it must not keep the hub from starting.
+        mine = [name for name, each in settings.targets.items() if settings.provider_of(each) not in settings.classes]
+        self._entries = {name: _for_agents(settings.resolved(name)) for name in mine}
+        self._now: dict[str, Target] = {}
+        for name, entry in self._entries.items():
+            if _is_served(name, settings):
+                self._serve(name, entry)
         brought = _read(self._file)
         recent = [place for place in brought if target_of(place) != place][-_KEPT:]
         for place in brought:
             if place not in self._entries and (place in in_use or place in recent):
                 self._take_up(place, brought[place])
+        self._hosts.keep(self._now)
 
     def __getitem__(self, place: str) -> Target:
         return self._now[place]
@@ -76,45 +123,76 @@ class TargetTable(Mapping[str, Target]):
 
     def define(self, target: str, entry: TargetSettings) -> str:
         """The place that this target is when its settings are these. Returning means that it is on the disk, for jobs
-        to be sent there. Idempotent; NotFound when there is no such provider."""
+        to be sent there. Idempotent; NotFound when there is no such provider, ProviderError when its class is broken,
+        Denied where no code is taken."""
         check_label(target, "target")
         entry = _for_agents(entry)
         if self._entries.get(target) == entry and target in self._now:
             return target
         said = json.dumps(dataclasses.asdict(entry), sort_keys=True, default=str)
         place = place_name(target, hashlib.sha256(said.encode()).hexdigest())
-        with self._lock:
-            if place not in self._now:
-                made = self._make(place, entry)
+        if place not in self._now:
+            made = self._make(place, entry)
+            with self._lock:
                 entries = {**self._entries, place: entry}
                 write_private(self._file, json.dumps({each: dataclasses.asdict(entries[each]) for each in entries}))
                 self._entries, self._now = entries, {**self._now, place: made}
         return place
 
-    def _make(self, place: str, entry: TargetSettings) -> Target:
+    def _make(self, place: str, entry: TargetSettings, *, is_known: bool = False) -> Target:
         sockets = self._home.sockets()
         told = {
             **secrets.revealed(entry.settings, self._home), "nodes_directory": str(self._home.nodes),
             "sockets_directory": str(sockets), "agent_socket": str(sockets / "agent.sock"),
+            "python": entry.python or "",
         }  # fmt: skip
-        provider = provider_class(entry.service)(told)
-        python = entry.python or ""
-        return Target(place, provider, entry.max_runs, prolog=entry.prolog, epilog=entry.epilog, python=python)
+        if told.get("relay"):
+            identity(file := self._home.root / "tls" / "hub.pem")
+            told["identity"] = str(file)
+        if entry.code is None:
+            provider = _construct(provider_class(entry.service), told)
+        else:
+            provider = (self._hosts.recall if is_known else self._hosts.load)(place, entry, told)
+        return Target(place, provider, _terms(entry))
+
+    def _serve(self, name: str, entry: TargetSettings) -> None:
+        """A provider that is broken keeps the hub from nothing else; who wants something of that target is told."""
+        try:
+            self._now[name] = self._make(name, entry)
+        except ProviderError as error:
+            _log.warning("target %s is not served: %s", name, error)
 
     def _take_up(self, place: str, entry: TargetSettings) -> None:
         """One that a job brought earlier. A package that is gone since then must not keep the hub from starting."""
         try:
-            made = self._make(place, entry)
-        except NotFound as error:
+            made = self._make(place, entry, is_known=True)
+        except (NotFound, ProviderError) as error:
             _log.warning("target %s is not served: %s", place, error)
             return
         self._entries[place] = entry
         self._now[place] = made
 
 
+def _construct(kind: type[Provider], told: Mapping[str, object]) -> Provider:
+    try:
+        return kind(told)
+    except Exception as error:
+        what = f"the provider {kind.name!r} cannot be made with these settings\n{traceback.format_exc().strip()}"
+        raise ProviderError(what, hint="correct its settings, or tell who wrote it") from error
+
+
+def _terms(entry: TargetSettings) -> Terms:
+    return Terms(
+        max_runs=entry.max_runs, most=entry.allocations, most_pending=entry.max_queued, rate=entry.submit_rate,
+        bulk=entry.array_size, interval=entry.poll_interval, idle=entry.idle, drain=entry.drain, need=entry.need,
+        prolog=entry.prolog, epilog=entry.epilog, python=entry.python or "",
+        max_runs_per_gpu=entry.max_runs_per_gpu, avoid_foreign_gpus=entry.avoid_foreign_gpus,
+    )  # fmt: skip
+
+
 def _for_agents(entry: TargetSettings) -> TargetSettings:
     """Without what is for the jobs that are sent there."""
-    return dataclasses.replace(entry, setup=None, nodes=None)
+    return dataclasses.replace(entry, setup=None, nodes=None, docker=None)
 
 
 def _is_served(name: str, settings: Config) -> bool:
@@ -123,7 +201,7 @@ def _is_served(name: str, settings: Config) -> bool:
         return True
     try:
         provider_class(settings.resolved(name).service)
-    except NotFound as error:
+    except (NotFound, ProviderError) as error:
         _log.warning("box %s is not served: %s", name, error)
         return False
     return True
@@ -146,7 +224,8 @@ def make_router(table: TargetTable) -> APIRouter:
 
     @router.put("/targets/{name}")
     async def define_target(name: str, body: TargetBody) -> dict[str, str]:
-        """The place that this target is for a job whose settings have it so."""
-        return {"place": await run_in_threadpool(table.define, name, body.as_settings())}
+        """The place that this target is for a job whose settings have it so, and what one launch there is."""
+        place = await run_in_threadpool(table.define, name, body.as_settings())
+        return {"place": place, "launches": table[place].provider.capabilities.launches}
 
     return router

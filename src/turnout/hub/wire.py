@@ -76,7 +76,8 @@ class WireRoutes:
         with self._notifier.listen([f"queue:{session.queue}", "queue", f"agent:{session.agent}"]) as news:
             while True:
                 orders = await self._orders(session, fenced)
-                if orders.grants or orders.stops or orders.fenced or orders.exit:
+                is_wanted = orders.gpus_wanted and not message.gpus_wanted
+                if orders.grants or orders.stops or orders.fenced or orders.exit or is_wanted:
                     return _json(orders)
                 told = await news.wait(deadline - loop.time())
                 if self._notifier.is_closed or (not told and loop.time() >= deadline):

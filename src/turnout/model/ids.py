@@ -11,6 +11,7 @@ _RUN = re.compile(r"run(\d{1,18})(?:\.(\d{1,9}))?\Z", re.ASCII)
 _JOB = re.compile(r"job(\d{1,18})\Z", re.ASCII)
 _LABEL = re.compile(r"[^\W_][\w.@+-]{0,127}\Z")
 _TAG_KEY = re.compile(r"[A-Za-z_][\w.-]{0,63}\Z", re.ASCII)
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9_][\w.+-]{0,127}@)?[A-Za-z0-9_:\[][\w.:%\[\]-]{0,254}\Z", re.ASCII)
 _ENV_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}\Z", re.ASCII)
 
 
@@ -77,6 +78,14 @@ def check_label(text: str, what: str) -> str:
         )
     if _RUN.match(text) or _JOB.match(text):
         raise InvalidInput(f"{what} {text!r} looks like a name turnout gives itself", hint="choose another name")
+    return text
+
+
+def check_address(text: str) -> str:
+    """A machine as ssh is told of it. What could be taken for an option, or for words of a shell, is none."""
+    if not _ADDRESS.match(text):
+        hint = "write HOST or USER@HOST, as for ssh; a port goes into `port`, all else into ~/.ssh/config"
+        raise InvalidInput(f"{text!r} is no address of a machine", hint=hint)
     return text
 
 

@@ -48,3 +48,13 @@ def write_size(count: int) -> str:
         if count >= _BYTES[letter]:
             return f"{count / _BYTES[letter]:.1f}".removesuffix(".0") + letter
     return f"{count} bytes"
+
+
+def span(seconds: float | None) -> str:
+    """``1.5 s``, ``12 min``, ``3 h``, ``2 d``; nothing of None."""
+    if seconds is None:
+        return ""
+    for limit, unit, size in ((120.0, "s", 1.0), (7200.0, "min", 60.0), (172800.0, "h", 3600.0)):
+        if seconds < limit:
+            return f"{seconds / size:.3g} {unit}" if unit == "s" else f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from turnout.model.container import Container
 from turnout.model.inputs import Input
 from turnout.model.setup import Setup
 
@@ -22,11 +23,13 @@ class Schedule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What one run needs; None = no wish. `memory` in bytes, `seconds` is the time limit."""
+    """What one run needs; None = no wish. `memory` in bytes, `gpu_memory` that of each of its GPUs, `seconds` is the
+    time limit."""
 
     cpus: int | None = None
     memory: int | None = None
     gpus: int | None = None
+    gpu_memory: int | None = None
     seconds: float | None = None
 
 
@@ -52,6 +55,19 @@ class RunSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """Of a submission that was changed on its way: what to do, as it was asked for. `argv` are those of the runs, `env`
+    the names of the variables."""
+
+    kind: CommandKind
+    display: tuple[str, ...]
+    argv: tuple[tuple[str, ...], ...]
+    env: tuple[str, ...] = ()
+    script: str | None = None
+    script_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """One submission: what all its runs share, and the runs.
 
@@ -65,10 +81,13 @@ class JobSpec:
     outer run; None = any node of the target. `schedule` tells how the children of a job with several parents are dealt
     out: to each its share beforehand, or to who asks first. `parent_script` is the text of a script that runs once on a
     node before the children there, `parent_script_path` where it lies in the tree.
-    `data` and `model` are what the runs read beside the frozen files, `setup` what has to be installed for them.
+    `data` and `model` are what the runs read beside the frozen files, `setup` what has to be installed for them,
+    `container` what they are executed in, None = nothing.
     `working_dir` is where in the frozen files a run begins, "" = at their top. `after` are patterns of the files to
     keep; those that begin with ``!`` leave some out again.
     `keep_node`: the nodes its runs were on stay, with the runs' directories, until they are released.
+    `direct`: each run is started by itself, with a node to itself, rather than taken by an agent that takes many.
+    `original` is what was asked for, where the system it goes to has made something else of it.
     `place` is the target as the job's settings have it (see `turnout.model.ids.place_name`), None = as the hub does.
     `notify` is what happens when the job is over: ``bell`` at the terminal that waits, or a command that the hub runs.
     `umask` is for the files the runs make; None = the node's, which lets nobody else read them.
@@ -95,6 +114,8 @@ class JobSpec:
     umask: int | None = None
     held: bool = False
     keep_node: bool = False
+    direct: bool = False
+    original: Original | None = None
     nodes: int | None = None
     schedule: Schedule = Schedule.DYNAMIC
     parent_script: str | None = None
@@ -109,6 +130,7 @@ class JobSpec:
     data: Input | None = None
     model: Input | None = None
     setup: Setup | None = None
+    container: Container | None = None
     working_dir: str = ""
     notify: str | None = None
 
@@ -116,6 +138,11 @@ class JobSpec:
     def where(self) -> str:
         """The place where its runs go."""
         return self.place or self.target
+
+    @property
+    def has_own_nodes(self) -> bool:
+        """Whether each of its outer runs is in a queue of its own, which one node serves."""
+        return self.nodes is not None or self.direct
 
     @property
     def outer_runs(self) -> int:

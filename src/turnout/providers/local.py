@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
+from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Need, Observation, Phase, Provider
+
+#: In the directory of an agent: who it is.
+_RECORD = "launch.json"
 
 
 @dataclass(frozen=True)
@@ -41,15 +45,17 @@ class LocalProvider(Provider):
     def cancel(self, handles: Sequence[Handle]) -> None:
         for handle in handles:
             if _is_alive(handle):
-                os.kill(int(handle.partition(":")[0]), 15)
+                try:
+                    os.killpg(int(handle.partition(":")[0]), signal.SIGTERM)  # it leads a group of its own
+                except ProcessLookupError:
+                    pass  # ended meanwhile
 
     def find(self, token: str) -> Handle | None:
-        """An agent tells its launch token in the record it keeps in its node directory."""
         root = str(self.settings.get("nodes_directory", ""))
         for node in os.listdir(root) if os.path.isdir(root) else ():
-            record = _read_record(os.path.join(root, node, "agent.json"))
-            handle = f"{record.get('pid')}:{record.get('start')}"
-            if record.get("launch_token") == token and _is_alive(handle):
+            record = _read_record(os.path.join(root, node, _RECORD))
+            handle = str(record.get("handle"))
+            if record.get("token") == token and _is_alive(handle):
                 return handle
         return None
 
@@ -68,24 +74,46 @@ class LocalProvider(Provider):
         return findings
 
     def _start(self, launch: Launch) -> Handle | Failure:
+        """Who it is gets on record before it gets its order. Without an order it ends: so when we are killed in
+        between, nothing is left that `find` does not know."""
+        lacking = _lacking(launch.need)
+        if lacking:
+            return Failure(lacking, kind="unsupported")
         try:
             os.makedirs(launch.directory, mode=0o700, exist_ok=True)
-            path = os.path.join(launch.directory, "agent.log")
-            log = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            try:
-                child = subprocess.Popen(
-                    list(launch.argv), stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=launch.directory,
-                    env=dict(launch.env), start_new_session=True,
-                )  # fmt: skip
-            finally:
-                os.close(log)
+            child = _begin(launch)
+            self._children[child.pid] = child
+            handle = f"{child.pid}:{_start_time(child.pid)}"
+            _write_record(os.path.join(launch.directory, _RECORD), {"token": launch.token, "handle": handle})
             assert child.stdin is not None
-            child.stdin.write(launch.stdin)
-            child.stdin.close()
+            with child.stdin:
+                child.stdin.write(launch.stdin)
         except OSError as error:
             return Failure(f"the agent could not be started: {error}")
-        self._children[child.pid] = child
-        return f"{child.pid}:{_start_time(child.pid)}"
+        return handle
+
+
+def _begin(launch: Launch) -> subprocess.Popen[bytes]:
+    path = os.path.join(launch.directory, "agent.log")
+    log = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        return subprocess.Popen(
+            list(launch.argv), stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=launch.directory,
+            env=dict(launch.env), start_new_session=True,
+        )  # fmt: skip
+    finally:
+        os.close(log)
+
+
+def _lacking(need: Need) -> str:
+    """What this machine will never have of it; empty when it has all."""
+    cpus = os.cpu_count() or 1
+    if need.cpus is not None and need.cpus > cpus:
+        return f"{need.cpus} processors are needed, and this machine has {cpus}"
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if need.memory is not None and need.memory > memory:
+        return f"{need.memory >> 20} MB of memory are needed, and this machine has {memory >> 20}"
+    return ""
 
 
 def _start_time(pid: int) -> str:
@@ -102,9 +130,16 @@ def _is_alive(handle: Handle) -> bool:
     pid, _, start = handle.partition(":")
     try:
         os.kill(int(pid), 0)
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return False
     return _start_time(int(pid)) == start
+
+
+def _write_record(path: str, record: dict[str, str]) -> None:
+    fresh = f"{path}.{os.getpid()}"
+    with open(os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+        json.dump(record, file)
+    os.replace(fresh, path)
 
 
 def _read_record(path: str) -> dict[str, Any]:

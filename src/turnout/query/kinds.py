@@ -65,6 +65,7 @@ NODES = _named(
     agent=_count("the agent on it"),
     cpus=_count("its processors"),
     gpus=_count("its GPUs"),
+    free_gpus=_count("those that a run could be put on now"),
     memory=_size("its memory"),
     running=_count("runs on it"),
     since=_time("when its agent was started"),

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from turnout.model.measures import write_size
+from turnout.model.measures import span, write_size
 from turnout.model.spec import Resources
+from turnout.wire.gpus import GpuRoom
 
 _ENDED = {
     "exit_code": "its command ended with exit code {exit_code}",
@@ -52,7 +53,8 @@ class Situation:
 class Node:
     """A node as it is now; `memory` and `gpus` are all it has, None where nobody knows. One that is not `is_up` was
     there before, and tells how large the next is likely to be; one that `is_preparing` runs its target's prolog.
-    `siblings` are the runs of the run's own job there."""
+    `gpu_memory` is what each GPU has, 0 where nobody knows; `gpu_rooms` what each has left. `siblings` are the runs of
+    the run's own job there."""
 
     name: str
     max_runs: int
@@ -60,7 +62,8 @@ class Node:
     gpus: int | None = None
     free_slots: float = 0.0
     free_memory: int = 0
-    free_gpus: int = 0
+    gpu_memory: Sequence[int] = ()
+    gpu_rooms: Sequence[GpuRoom] = ()
     siblings: int = 0
     is_up: bool = True
     is_silent: bool = False
@@ -68,11 +71,28 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """A node that was asked for. `id` is what people at the site call it, `detail` why the site lets it wait, `since`
+    how many seconds ago it was asked for; `has_begun`: the site gave it, and it is not heard yet."""
+
+    node: str
+    id: str = ""
+    detail: str = ""
+    url: str = ""
+    since: float = 0.0
+    has_begun: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A target: its nodes, and why no agent could be started there, if so."""
+    """A target: its nodes, those that are on their way, and why no agent could be started there, if so. One that
+    `is_elastic` gives nodes as large as they are asked for; `most` at once."""
 
     nodes: Sequence[Node] = ()
     trouble: str = ""
+    coming: Sequence[Coming] = ()
+    is_elastic: bool = False
+    most: int | None = None
 
     @property
     def up(self) -> list[Node]:
@@ -144,13 +164,13 @@ def _waiting(situation: Situation, place: Place | None) -> list[str]:
     target = situation.run["target"]
     if place is None:
         return [f"There is no target {target!r} on this hub."]
-    never = _too_much(situation.need, place.nodes, target)
+    never = "" if place.is_elastic else _too_much(situation.need, place.nodes, target)
     if never:
         return [f"It can never start: it needs {never}. Cancel it and submit it with less, or elsewhere."]
     if place.trouble:
         return [f"{target} is in trouble: {place.trouble}. It is tried again by itself."]
     if not place.up:
-        return [f"An agent is being started on {target}."]
+        return _coming(place, target) or [f"An agent is being started on {target}."]
     silent = [node.name for node in place.up if node.is_silent]
     lines = (
         [f"{' and '.join(silent)} of {target} fell silent, and gets nothing before it is heard again."]
@@ -159,11 +179,32 @@ def _waiting(situation: Situation, place: Place | None) -> list[str]:
     )
     if situation.ahead:
         runs = "1 run waits" if situation.ahead == 1 else f"{situation.ahead} runs wait"
-        return [*lines, f"{runs} before it on {target}, which runs {sum(node.max_runs for node in place.up)} at once."]
+        at_once = f"{runs} before it on {target}, which runs {sum(node.max_runs for node in place.up)} at once."
+        return [*lines, at_once, *_coming(place, target)]
     nodes = [node for node in place.up if not node.is_silent]
     if nodes and all(node.is_preparing for node in nodes):
         return [*lines, f"The prolog of {target} runs on {nodes[0].name}; no run begins there before it is over."]
-    return [*lines, *([_next(situation, nodes)] if nodes else [])]
+    return [*lines, *([_next(situation, nodes)] if nodes else []), *_coming(place, target)]
+
+
+def _coming(place: Place, target: str) -> list[str]:
+    """What is known of the nodes that the site was asked for; of many, of the first that waits."""
+    lines = []
+    begun = [each for each in place.coming if each.has_begun]
+    if begun:
+        lines.append(f"{begun[0].node} of {target} was given to us and is about to begin{_named(begun[0])}.")
+    waiting = [each for each in place.coming if not each.has_begun]
+    if waiting:
+        first = waiting[0]
+        others = f" and {len(waiting) - 1} more wait" if len(waiting) > 1 else " waits"
+        why = f": {first.detail}" if first.detail else ""
+        lines.append(f"{first.node}{others} in the queue of {target} for {span(first.since)}{_named(first)}{why}.")
+    return lines
+
+
+def _named(coming: Coming) -> str:
+    known = [part for part in (f"job {coming.id}" if coming.id else "", coming.url) if part]
+    return f" ({', '.join(known)})" if known else ""
 
 
 def _next(situation: Situation, nodes: list[Node]) -> str:
@@ -190,10 +231,22 @@ def _lacks(situation: Situation, node: Node) -> list[str]:
         lacking.append(
             f"{write_size(need.memory or 0)} of memory ({write_size(node.free_memory)}{of} not promised to others)"
         )
-    if (need.gpus or 0) > node.free_gpus:
-        of = f" of {node.gpus}" if node.gpus is not None else ""
-        lacking.append(f"{_gpus(need.gpus)} ({node.free_gpus}{of} free)")
+    if need.gpus and (missing := _lacks_gpus(need, node)):
+        lacking.append(missing)
     return lacking
+
+
+def _lacks_gpus(need: Resources, node: Node) -> str:
+    fit = sum(room.fits(need.gpu_memory or 0) for room in node.gpu_rooms)
+    if fit >= (need.gpus or 0):
+        return ""
+    of = f" of {node.gpus}" if node.gpus is not None else ""
+    parts = [f"{fit}{of} free"]
+    if others := sum(room.foreign for room in node.gpu_rooms):
+        parts.append(f"{others} used by others")
+    if small := sum(room.runs > 0 and not room.fits(need.gpu_memory or 0) for room in node.gpu_rooms):
+        parts.append(f"{small} with too little free memory")
+    return f"{_gpus(need)} ({', '.join(parts)})"
 
 
 def _too_much(need: Resources, nodes: Sequence[Node], target: str) -> str:
@@ -208,7 +261,10 @@ def _too_much(need: Resources, nodes: Sequence[Node], target: str) -> str:
     if need.memory is not None and None not in memory and need.memory > (most := max(size or 0 for size in memory)):
         parts.append(f"{write_size(need.memory)} of memory, and {where} has {write_size(most)}")
     if need.gpus is not None and None not in gpus and need.gpus > (most := max(count or 0 for count in gpus)):
-        parts.append(f"{_gpus(need.gpus)}, and {where} has {most or 'none'}")
+        parts.append(f"{_gpus(need)}, and {where} has {most or 'none'}")
+    elif need.gpus and not any(_has_gpus(node, need) for node in nodes):
+        largest = max((size for node in nodes for size in node.gpu_memory), default=0)
+        parts.append(f"{_gpus(need)}, and the largest GPU of target {target} has {write_size(largest)}")
     if not parts and not any(_is_enough(node, need) for node in nodes):
         parts.append(f"more of everything together than any one node of target {target} has")
     return "; ".join(parts)
@@ -217,13 +273,22 @@ def _too_much(need: Resources, nodes: Sequence[Node], target: str) -> str:
 def _is_enough(node: Node, need: Resources) -> bool:
     """Whether the node could hold it when nothing else is there, as far as it is known."""
     is_known_small = (node.memory is not None and (need.memory or 0) > node.memory) or (
-        node.gpus is not None and (need.gpus or 0) > node.gpus
+        node.gpus is not None and not _has_gpus(node, need)
     )
     return (need.cpus or 0) <= node.max_runs and not is_known_small
 
 
-def _gpus(count: int | None) -> str:
-    return "1 GPU" if count == 1 else f"{count} GPUs"
+def _has_gpus(node: Node, need: Resources) -> bool:
+    """Whether it would have them if nobody used any, as far as it is known."""
+    if node.gpus is None:
+        return True
+    small = sum(0 < size < (need.gpu_memory or 0) for size in node.gpu_memory)
+    return (need.gpus or 0) <= node.gpus - small
+
+
+def _gpus(need: Resources) -> str:
+    each = f" with {write_size(need.gpu_memory)}{' each' if need.gpus != 1 else ''}" if need.gpu_memory else ""
+    return ("1 GPU" if need.gpus == 1 else f"{need.gpus} GPUs") + each
 
 
 def _earlier(situation: Situation) -> list[str]:

@@ -34,6 +34,10 @@ class LeaseTable:
     def is_silent(self, agent: int, now: float) -> bool:
         return now >= self._until.get(agent, now)
 
+    def is_overdue(self, agent: int, now: float) -> bool:
+        """Whether it should have renewed its lease by now: that is done at a third of it."""
+        return now >= self._until.get(agent, now) - self.seconds / 3
+
     def lost(self, now: float) -> list[int]:
         """The agents that are lost at `now`; call it every so often.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from turnout.wire.gpus import GpuRoom, pick, reserve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,23 +17,28 @@ class Waiting:
     cpus: int | None = None
     memory: int | None = None
     gpus: int | None = None
+    gpu_memory: int | None = None
     concurrent: int | None = None
     copies: int = 1
     """how many may be taken: 1, or the children a parent has left"""
+    seconds: float | None = None
+    """its time limit"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """What a node has free now, and how many runs of each job it has."""
+    """What a node has free now, each of its GPUs too, and how many runs of each job it has."""
 
     max_runs: int
     slots: float
     memory: int
-    gpus: int
+    gpus: Sequence[GpuRoom]
     running: Mapping[int, int]
     ahead: float = 0.0
     """slots beyond those, for runs of `short` jobs: the next is then at hand when one ends"""
     short: frozenset[int] = frozenset()
+    seconds: float | None = None
+    """how long a run may take there; None = as long as it likes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +61,16 @@ def slots_of(waiting: Waiting, max_runs: int) -> float:
 
 
 def choose(
-    queue: Iterable[Waiting], room: Room, *, most: int, passed: Callable[[int], None] = lambda job: None
+    queue: Iterable[Waiting], room: Room, *, most: int, passed: Callable[[Waiting], None] = lambda waiting: None
 ) -> list[Placed]:
     """The first runs of the queue that fit, in order, at most `most`; a run that does not fit is passed over.
 
-    `passed` hears the job of each that is: a long queue, read bit by bit, can then leave out the others of that job.
+    `passed` hears of each that is: a long queue, read bit by bit, can then leave out the others of its job.
     """
     placed: list[Placed] = []
     slots, memory, gpus, running = room.slots + _EPSILON, room.memory, room.gpus, dict(room.running)
     for waiting in queue:
-        if slots + room.ahead <= 2 * _EPSILON:
+        if slots + room.ahead <= 2 * _EPSILON or (room.seconds is not None and room.seconds <= 0):
             break
         need = slots_of(waiting, room.max_runs)
         ahead = room.ahead if waiting.job in room.short else 0.0
@@ -75,12 +82,15 @@ def choose(
                 need > slots + ahead
                 or need > room.max_runs + _EPSILON  # it would wait there for ever, however much is offered ahead
                 or (waiting.memory or 0) > memory
-                or (waiting.gpus or 0) > gpus
+                or (waiting.gpus and pick(gpus, waiting.gpus, waiting.gpu_memory or 0) is None)
+                or (room.seconds is not None and (waiting.seconds or 0.0) > room.seconds)
                 or (waiting.concurrent is not None and here >= waiting.concurrent)
             ):
-                passed(waiting.job)
+                passed(waiting)
                 break
-            slots, memory, gpus = slots - need, memory - (waiting.memory or 0), gpus - (waiting.gpus or 0)
+            slots, memory = slots - need, memory - (waiting.memory or 0)
+            if waiting.gpus:
+                gpus = reserve(gpus, waiting.gpus, waiting.gpu_memory or 0)
             running[waiting.job] = here + 1
             placed.append(Placed(waiting.run, need))
     return placed

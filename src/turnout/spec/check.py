@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from turnout.errors import InvalidInput
+from turnout.model.container import PULLS
 from turnout.model.ids import check_env_key, check_label, check_param_name, check_pattern, check_tag_key, target_of
 from turnout.model.inputs import Action
 from turnout.model.limits import check_amount
@@ -91,10 +92,25 @@ def _surroundings(spec: JobSpec) -> Iterator[InvalidInput]:
         if not _is_text(spec.setup.activate):
             what = f"the activate lines of setup {spec.setup.name!r} are not UTF-8 text"
             yield InvalidInput(what, hint="save turnout.yaml as UTF-8")
+    yield from _container(spec)
     for pattern in spec.after:
         yield from _caught(check_pattern, pattern.removeprefix("!"))
     if spec.working_dir and not _is_path(spec.working_dir):
         yield InvalidInput(f"{spec.working_dir!r} leads out of the files of a run", hint="give a path below them")
+
+
+def _container(spec: JobSpec) -> Iterator[InvalidInput]:
+    given = spec.container
+    if given is None:
+        return
+    words = (given.image, given.program or "", given.network or "", *given.options)
+    if not given.image or given.image.startswith("-") or not all(map(_can_be_argument, words)):
+        yield InvalidInput(f"{given.image!r} is no image", hint="write its name, as podman or docker take it")
+    if given.pull not in PULLS:
+        yield InvalidInput(f"an image is pulled {given.pull!r}?", hint=f"write one of {', '.join(PULLS)}")
+    if spec.setup is not None and spec.setup.needs_environment:
+        what = f"setup {spec.setup.name!r} installs packages, and the runs are in a container"
+        yield InvalidInput(what, hint="put the packages into the image")
 
 
 def _is_path(text: str) -> bool:
@@ -138,6 +154,7 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
         ("--cpus", need.cpus, 1),
         ("--memory", need.memory, 1),
         ("--gpus", need.gpus, 0),
+        ("--gpu-memory", need.gpu_memory, 1),
         ("--time", need.seconds, 0.001),
         ("--concurrent", spec.concurrent, 1),
         ("--nodes", spec.nodes, 1),
@@ -148,6 +165,8 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
         if value is not None and not least <= value < 2**53:
             what = f"{name} must be at least {least:g}, not {value:g}"
             yield InvalidInput(what, hint=f"give another number, or leave {name} out")
+    if need.gpu_memory is not None and not need.gpus:
+        yield InvalidInput("--gpu-memory is of each GPU, and none is asked for", hint="say how many, --gpus 1")
     if spec.umask is not None and not 0 <= spec.umask <= 0o777:
         yield InvalidInput(f"a umask is between 0 and 0o777, not {spec.umask:#o}", hint="write 0o022")
     if not -1_000_000 <= spec.priority <= 1_000_000:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 import sqlalchemy as sa
 
+from turnout.model.spec import Resources
 from turnout.store import schema
+from turnout.store.parts import in_parts
 from turnout.store.writer import Tx
 
 
@@ -17,6 +20,21 @@ class AgentState(StrEnum):
     LAUNCHING = "launching"  # asked for, not heard of yet
     UP = "up"
     GONE = "gone"  # given up, left, or superseded: its token opens nothing any more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """How its provider last saw an agent's launch. `phase`: pending, active, gone or unknown; `detail` is for people,
+    `native` the site's own word for its state, `id` what people there call it, `url` where they look at it."""
+
+    phase: str
+    detail: str = ""
+    reason: str = ""
+    exit_code: int | None = None
+    native: str = ""
+    id: str = ""
+    url: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +53,13 @@ class Agent:
     """whose runs it takes; that of its target unless it is a job's own"""
     kept: bool = False
     """it stays until it is released"""
+    number: int = 0
+    """tells it from the others of its place"""
+    seat: str = ""
+    """the machine of its provider's that it is for"""
+    need: Resources = field(default_factory=Resources)
+    """what it was to be given"""
+    observed: Observed | None = None
 
 
 def hash_token(token: str) -> str:
@@ -42,13 +67,15 @@ def hash_token(token: str) -> str:
 
 
 def insert_agent(
-    tx: Tx, *, target: str, node: str, directory: str, launch_token: str, token_hash: str, queue: str | None = None
-) -> int:
+    tx: Tx, *, target: str, node: str, directory: str, launch_token: str, token_hash: str, queue: str | None = None,
+    number: int = 0, seat: str = "", need: Resources | None = None,
+) -> int:  # fmt: skip
     """The intent, written before anything is started."""
     table = schema.agents
     values = {
         "target": target, "node": node, "directory": directory, "launch_token": launch_token, "token_hash": token_hash,
-        "state": str(AgentState.LAUNCHING), "created": tx.now, "queue": queue or target,
+        "state": str(AgentState.LAUNCHING), "created": tx.now, "queue": queue or target, "number": number, "seat": seat,
+        "need": json.dumps(asdict(need or Resources())),
     }  # fmt: skip
     return int(tx.connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one())
 
@@ -60,6 +87,13 @@ def set_kept(tx: Tx, agent: int, kept: bool) -> None:
 
 def set_handle(tx: Tx, agent: int, handle: str) -> None:
     tx.connection.execute(schema.agents.update().where(schema.agents.c.id == agent).values(handle=handle))
+
+
+def set_observed(tx: Tx, observed: Mapping[int, Observed]) -> None:
+    """How these agents' launches are seen now."""
+    for agent, seen in observed.items():
+        values = {"observed": json.dumps(asdict(seen))}
+        tx.connection.execute(schema.agents.update().where(schema.agents.c.id == agent).values(values))
 
 
 def set_token(tx: Tx, agent: int, token_hash: str) -> None:
@@ -93,6 +127,15 @@ def live_agents(connection: sa.Connection) -> list[Agent]:
     return [_to_agent(row) for row in connection.execute(sa.select(table).where(table.c.state != str(AgentState.GONE)))]
 
 
+def launches_of(connection: sa.Connection, queues: Collection[str]) -> dict[str, Agent]:
+    """The newest agent that was started for each of these queues; those for which none ever was are left out."""
+    table, found = schema.agents, {}
+    for part in in_parts(sorted(queues)):
+        for row in connection.execute(sa.select(table).where(table.c.queue.in_(part)).order_by(table.c.id)):
+            found[row.queue] = _to_agent(row)
+    return found
+
+
 def find_by_token(connection: sa.Connection, token: str) -> Agent | None:
     """The agent that has this token and is not gone."""
     table = schema.agents
@@ -108,7 +151,9 @@ def _to_agent(row: sa.Row[tuple[object, ...]]) -> Agent:
         id=values["id"], target=values["target"], node=values["node"], directory=values["directory"],
         launch_token=values["launch_token"], handle=values["handle"], state=AgentState(values["state"]),
         created=values["created"], cpus=facts.get("cpus"), queue=values["queue"] or values["target"],
-        kept=bool(values["kept"]),
+        kept=bool(values["kept"]), number=values["number"], seat=values["seat"],
+        need=Resources(**json.loads(values["need"])),
+        observed=Observed(**json.loads(values["observed"])) if values["observed"] else None,
     )  # fmt: skip
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from turnout.model.container import Container
 from turnout.model.event import EventName
 from turnout.model.ids import job_name
 from turnout.model.inputs import Action, Input
+from turnout.model.plain import build
 from turnout.model.setup import Setup
-from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec, Schedule
+from turnout.model.spec import CommandKind, JobSpec, Original, Resources, Retry, RunSpec, Schedule
 from turnout.model.state import RunState
 from turnout.store import schema
 from turnout.store.values import insert_params
@@ -45,13 +47,24 @@ def next_numbers(tx: Tx, name: str, count: int) -> int:
     return int(value) - count + 1
 
 
-def insert_job(tx: Tx, spec: JobSpec) -> tuple[int, list[int]]:
+class Numbers(NamedTuple):
+    """Those of a job and of its first run."""
+
+    job: int
+    run: int
+
+
+def reserve_numbers(tx: Tx, spec: JobSpec) -> Numbers:
+    """For a job that is to be inserted; if it never is, nobody has them."""
+    return Numbers(next_numbers(tx, "job", 1), next_numbers(tx, "run", spec.outer_runs))
+
+
+def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> tuple[int, list[int]]:
     """Writes job, runs and their first events; gives the job's number and the run numbers.
 
     All runs are queued in the same transaction: what is acknowledged is in the queue.
     """
-    job = next_numbers(tx, "job", 1)
-    first = next_numbers(tx, "run", spec.outer_runs)
+    job, first = numbers or reserve_numbers(tx, spec)
     environment = insert_environment(tx, {**spec.inherited_env, **spec.env})
     shared = {name: value for name, value in _plain(spec).items() if name not in _APART}
     shared["env_names"] = sorted(spec.env)
@@ -72,7 +85,7 @@ def insert_job(tx: Tx, spec: JobSpec) -> tuple[int, list[int]]:
     if spec.tags:
         rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
         tx.connection.execute(schema.tags.insert(), rows)
-    tx.touch("queue" if spec.nodes is not None else f"queue:{spec.where}", f"job:{job}", "runs")
+    tx.touch("queue" if spec.has_own_nodes else f"queue:{spec.where}", f"job:{job}", "runs")
     return job, list(range(first, first + spec.outer_runs))
 
 
@@ -98,7 +111,7 @@ def _plain(spec: JobSpec) -> dict[str, Any]:
     values = {name: getattr(spec, name) for name in fields}
     values["resources"] = dataclasses.asdict(spec.resources)
     values["retry"] = dataclasses.asdict(spec.retry)
-    for name in ("data", "model", "setup"):
+    for name in ("data", "model", "setup", "container", "original"):
         values[name] = dataclasses.asdict(values[name]) if values[name] is not None else None
     return values
 
@@ -150,7 +163,7 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
             "children_planned": spec.children_of(index),
             "remaining": spec.children_of(index),
             "outer": None if spec.nodes is None else index,
-            "queue": spec.where if spec.nodes is None else f"{spec.where}#{job_name(job)}.{index}",
+            "queue": f"{spec.where}#{job_name(job)}.{index}" if spec.has_own_nodes else spec.where,
         }
         for index, run in enumerate(runs)
     ]
@@ -177,9 +190,13 @@ def _to_job(row: Any) -> Job:
     for name in ("data", "model"):
         if shared[name] is not None:
             shared[name] = Input(**{**shared[name], "action": Action(shared[name]["action"])})
+    if shared.get("original") is not None:
+        shared["original"] = build(Original, shared["original"])
     if shared["setup"] is not None:
         packages = {name: tuple(shared["setup"][name]) for name in ("conda", "pip")}
         shared["setup"] = Setup(**{**shared["setup"], **packages})
+    if shared.get("container") is not None:
+        shared["container"] = Container(**{**shared["container"], "options": tuple(shared["container"]["options"])})
     spec = JobSpec(
         kind=CommandKind(row["kind"]), display=tuple(json.loads(row["display"])), runs=runs,
         script=row["script"], target=row["target"], experiment=row["experiment"], workspace=row["workspace"],

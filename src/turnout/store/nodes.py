@@ -19,6 +19,8 @@ class NodeSize:
     cpus: int
     memory: int | None
     gpus: int | None
+    gpu_memory: tuple[int, ...] = ()
+    """what each GPU has, 0 where nobody knows"""
 
 
 def node_sizes(connection: sa.Connection, agents: Collection[int]) -> dict[int, NodeSize]:
@@ -42,5 +44,6 @@ def _size(node: str, facts: str) -> NodeSize:
     told = json.loads(facts)
     gpus = told.get("gpus")
     return NodeSize(
-        node=node, cpus=told.get("cpus") or 1, memory=told.get("memory"), gpus=None if gpus is None else len(gpus)
-    )
+        node=node, cpus=told.get("cpus") or 1, memory=told.get("memory"), gpus=None if gpus is None else len(gpus),
+        gpu_memory=tuple(each["memory"] for each in told.get("gpu_facts", ())),
+    )  # fmt: skip

@@ -93,6 +93,8 @@ def _node(row: Any, running: int) -> View:
         "name": row["node"], "target": target_of(row["target"]), "agent": row["id"],
         "state": "kept" if row["kept"] and row["state"] == AgentState.UP else row["state"],
         "cpus": facts.get("cpus"), "gpus": None if gpus is None else len(gpus), "memory": facts.get("memory"),
+        "gpu_names": [each["name"] or "GPU" for each in facts.get("gpu_facts", ())],
+        "containers": facts.get("containers", []),
         "running": running, "since": moment(row["created"]), "ended": moment(row["ended"]),
     }  # fmt: skip
 

@@ -67,6 +67,13 @@ def waiting_runs(
             yield _entry(row)
 
 
+def next_in(connection: sa.Connection, queue: str) -> Entry | None:
+    """The first run that waits in this queue."""
+    select = sa.select(*RECORD_COLUMNS, *_EXTRA).where(_RUNS.c.waiting.is_not(None), _RUNS.c.queue == queue)
+    row = connection.execute(select.order_by(_RUNS.c.waiting, _RUNS.c.id).limit(1)).first()
+    return _entry(row) if row is not None else None
+
+
 def held_runs(tx: Tx, agent: int) -> list[Entry]:
     """The runs whose current attempt is this agent's."""
     select = sa.select(*RECORD_COLUMNS, *_EXTRA).where(_RUNS.c.agent == agent).order_by(_RUNS.c.id)
@@ -111,6 +118,21 @@ def queues_with_waiting_runs(connection: sa.Connection) -> list[str]:
         if queue is None:
             return found
         found.append(queue)
+
+
+def waiting_by_job(connection: sa.Connection, queue: str, most: int = 2000) -> dict[int, int]:
+    """How many runs of each job wait in this queue, the first job first; of a long queue, only the beginning is read. A
+    parent counts for the children it may still make."""
+    ordered = (
+        sa.select(_RUNS.c.job_id, _RUNS.c.remaining)
+        .where(_RUNS.c.waiting.is_not(None), _RUNS.c.queue == queue)
+        .order_by(_RUNS.c.waiting, _RUNS.c.id)
+        .limit(most)
+    )
+    found: dict[int, int] = {}
+    for job, remaining in connection.execute(ordered):
+        found[job] = found.get(job, 0) + max(1, remaining)
+    return found
 
 
 def places_in_use(connection: sa.Connection) -> set[str]:

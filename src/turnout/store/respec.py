@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from turnout.errors import Conflict
 from turnout.model.ids import run_name
-from turnout.model.spec import JobSpec, RunSpec
+from turnout.model.spec import JobSpec, Original, RunSpec
 from turnout.store import schema
 from turnout.store.jobs import load_jobs
 from turnout.store.reads import find_run
@@ -47,4 +47,17 @@ def respecify(connection: sa.Connection, name: str) -> Respecified:
         parent_script_path=spec.parent_script_path if children else None,
         held=False,
     )
-    return Respecified(run_name(row.number, row.child or None), alone, json.loads(told).get("env_names", []))
+    name, env_names = run_name(row.number, row.child or None), json.loads(told).get("env_names", [])
+    if spec.original is None:
+        return Respecified(name, alone, env_names)
+    first = connection.execute(sa.select(sa.func.min(runs.c.number)).where(runs.c.job_id == row.job_id)).scalar_one()
+    return Respecified(name, _as_asked(alone, spec.original, row.number - first), list(spec.original.env))
+
+
+def _as_asked(spec: JobSpec, original: Original, index: int) -> JobSpec:
+    """The job as it was asked for, before the system it went to made something else of it."""
+    argv = original.argv[index if index < len(original.argv) else 0]
+    return replace(
+        spec, kind=original.kind, display=original.display, script=original.script, script_path=original.script_path,
+        runs=(replace(spec.runs[0], argv=argv),), original=None,
+    )  # fmt: skip

@@ -314,9 +314,14 @@ agents = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("facts", sa.Text),
     sa.Column("kept", sa.SmallInteger, nullable=False, server_default="0"),  # 1 = stays until it is released
+    sa.Column("number", sa.Integer, nullable=False, server_default="0"),  # tells it from others of its place
+    sa.Column("seat", sa.Text, nullable=False, server_default=""),  # the machine of its provider's that it is for
+    sa.Column("need", sa.Text, nullable=False, server_default="{}"),  # what it was to be given
+    sa.Column("observed", sa.Text),  # how its provider last saw it
     sa.Column("created", _Time, nullable=False),
     sa.Column("ended", _Time),
     sa.Index("ix_agents_state", "state"),
+    sa.Index("ix_agents_queue", "queue"),
 )
 
 requests = sa.Table(  # answers already given, by idempotency key

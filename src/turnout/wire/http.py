@@ -1,11 +1,14 @@
-"""A small HTTP client over a Unix socket or TCP, for agent and client. One connection, one request at a time."""
+"""A small HTTP client over a Unix socket, TCP or TLS, for agent and client. One connection, one request at a time."""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import http.client
 import json
 import socket
-from typing import BinaryIO, Dict, Iterable, Mapping, Optional, Tuple, Union
+import ssl
+from typing import BinaryIO, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 Body = Union[bytes, Iterable[bytes], None]
 _DEAD = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
@@ -24,6 +27,24 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
+
+
+class _PinnedConnection(http.client.HTTPSConnection):
+    """To whoever has the certificate with this SHA-256 fingerprint, under whichever name; to nobody else."""
+
+    def __init__(self, host: str, port: int, fingerprint: str, timeout: float) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the fingerprint says more than a name
+        super().__init__(host, port, timeout=timeout, context=context)
+        self._fingerprint = fingerprint
+
+    def connect(self) -> None:
+        super().connect()
+        shown = self.sock.getpeercert(binary_form=True) or b""
+        if not hmac.compare_digest(hashlib.sha256(shown).hexdigest(), self._fingerprint):
+            self.close()
+            raise OSError("it is not the hub that answers: its certificate is another")
 
 
 class Answer:
@@ -51,9 +72,11 @@ class Connection:
     marked `again` (those the hub may get twice).
     """
 
-    def __init__(self, address: str, token: str, *, timeout: float = 60.0) -> None:
-        """`address` is a socket path, or ``host:port`` behind ``tcp:``."""
-        self._address = address
+    def __init__(self, address: Union[str, Sequence[str]], token: str, *, timeout: float = 60.0) -> None:
+        """`address` is a socket path, ``tcp:HOST:PORT``, ``tls:HOST:PORT#SHA256`` (of the certificate), or the path of
+        a file that has one of these, behind ``file:``; or several of them, of which the first that can be reached is
+        used."""
+        self._address = [address] if isinstance(address, str) else list(address)
         self._headers = {"Authorization": f"Bearer {token}", "Host": "turnout"}
         self._timeout = timeout
         self._raw: Optional[http.client.HTTPConnection] = None
@@ -76,12 +99,12 @@ class Connection:
             self.close()
             stale = not fresh and isinstance(error, _DEAD)
             if not (stale and again and (body is None or isinstance(body, bytes))):
-                raise Unreachable(f"{self._address}: {str(error) or type(error).__name__}") from error
+                raise Unreachable(f"{self._address[0]}: {str(error) or type(error).__name__}") from error
         try:
             return self._once(method, path, body, headers, timeout)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            raise Unreachable(f"{self._address}: {str(error) or type(error).__name__}") from error
+            raise Unreachable(f"{self._address[0]}: {str(error) or type(error).__name__}") from error
 
     def close(self) -> None:
         if self._raw is not None:
@@ -93,22 +116,40 @@ class Connection:
     ) -> Answer:
         if self._raw is None:
             self._raw = self._connect()
-        limit = timeout or self._timeout
-        if self._raw.sock is None:
+        elif self._raw.sock is None:
             self._raw.connect()
-        self._raw.sock.settimeout(limit)
+        self._raw.sock.settimeout(timeout or self._timeout)
         merged: Dict[str, str] = {**self._headers, **(headers or {})}
         self._raw.request(method, path, body, merged, encode_chunked=not isinstance(body, (bytes, type(None))))
         return Answer(self._raw.getresponse())
 
     def _connect(self) -> http.client.HTTPConnection:
-        if self._address.startswith("tcp:"):
-            host, port = split_tcp(self._address)
+        """To the first address that can be reached."""
+        problem: OSError = ConnectionError("no address to connect to")
+        for address in self._address:
+            try:
+                raw = self._open(address)
+                raw.connect()
+                return raw
+            except OSError as error:
+                problem = error
+        raise problem
+
+    def _open(self, address: str) -> http.client.HTTPConnection:
+        if address.startswith("file:"):
+            with open(address[len("file:") :], encoding="utf-8") as file:
+                return self._open(file.read().strip())
+        if address.startswith("tls:"):
+            where, _, fingerprint = address.partition("#")
+            host, port = split_tcp(where)
+            return _PinnedConnection(host, port, fingerprint, self._timeout)
+        if address.startswith("tcp:"):
+            host, port = split_tcp(address)
             self._headers["Host"] = f"{host}:{port}"
             return http.client.HTTPConnection(host, port, timeout=self._timeout)
-        return _UnixConnection(self._address, self._timeout)
+        return _UnixConnection(address, self._timeout)
 
 
 def split_tcp(address: str) -> Tuple[str, int]:
-    host, _, port = address[len("tcp:") :].rpartition(":")
+    host, _, port = address.partition(":")[2].rpartition(":")
     return host, int(port)

@@ -24,6 +24,8 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
+from turnout.wire.gpus import GpuFacts, GpuRoom
+
 _LENGTH = struct.Struct("<I")
 _SURROGATE = re.compile(rb"\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\ud[89a-f][0-9a-f]{2}")
 Attempt = Tuple[int, int]
@@ -31,7 +33,7 @@ Attempt = Tuple[int, int]
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """What the agent found on its machine. `memory` in bytes; `gpus` are the indices it may hand out."""
+    """What the agent found on its machine. `memory` in bytes; `gpus` are the ids it may hand out."""
 
     host: str
     cpus: int
@@ -41,6 +43,10 @@ class NodeFacts:
     pid: int
     python: str
     cwd: str
+    gpu_facts: List[GpuFacts] = field(default_factory=list)
+    """of each of `gpus`, in their order"""
+    containers: List[str] = field(default_factory=list)
+    """which programs for containers are there: podman, docker"""
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,17 @@ class SetupOrder:
 
 
 @dataclass(frozen=True)
+class ContainerOrder:
+    """What runs are executed in: see `turnout.model.container`."""
+
+    image: str
+    options: List[str] = field(default_factory=list)
+    program: Optional[str] = None
+    pull: str = "missing"
+    network: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class JobOrder:
     """What the runs of one job share; sent once per agent. `env` holds the submitter's values: never logged.
 
@@ -119,6 +136,9 @@ class JobOrder:
     """``data`` and ``model``"""
     setup: Optional[SetupOrder] = None
     working_dir: str = ""
+    container: Optional[ContainerOrder] = None
+    cpus: Optional[int] = None
+    """processors of a run, where something can hold it to that"""
 
 
 @dataclass(frozen=True)
@@ -140,6 +160,8 @@ class Grant:
     """it is a parent, here to run its job's parent script"""
     keep: bool = False
     """its directory stays when it is over, and the node with it, until the hub lets it go"""
+    gpu_memory: int = 0
+    """what each of its GPUs must have for it"""
 
 
 @dataclass(frozen=True)
@@ -163,6 +185,8 @@ class Orders:
     """chunk key -> bytes of that stream the hub now has on disk"""
     exit: bool = False
     """the agent is no longer wanted: finish what runs, then leave"""
+    gpus_wanted: bool = False
+    """a run waits for GPUs of this node"""
 
 
 @dataclass(frozen=True)
@@ -187,6 +211,12 @@ class Poll:
     """its target's prolog is still under way: no run may begin before that"""
     trouble: str = ""
     """why no run may ever begin there; the agent leaves once it has said so"""
+    gpu_rooms: Optional[List[GpuRoom]] = None
+    """what each GPU has left; None = nothing is known but how many are free"""
+    gpus_wanted: bool = False
+    """it knows that a run waits for its GPUs"""
+    seconds: Optional[float] = None
+    """how long a run that begins now may take: the node has to be given back then"""
 
 
 @dataclass(frozen=True)
@@ -270,4 +300,5 @@ def load_orders(body: bytes) -> Orders:
 def _load_job(raw: Dict[str, Any]) -> JobOrder:
     inputs = {name: InputOrder(**order) for name, order in raw.get("inputs", {}).items()}
     setup = SetupOrder(**raw["setup"]) if raw.get("setup") is not None else None
-    return JobOrder(**{**raw, "inputs": inputs, "setup": setup})
+    container = ContainerOrder(**raw["container"]) if raw.get("container") is not None else None
+    return JobOrder(**{**raw, "inputs": inputs, "setup": setup, "container": container})

@@ -7,7 +7,9 @@ are.
 #: Which module declares which command, by its name there with dashes for underscores.
 WHERE = {
     "run": "running",
+    "exec": "executing",
     "status": "looking",
+    "open": "looking",
     "attach": "looking",
     "logs": "looking",
     "events": "looking",
@@ -32,6 +34,9 @@ WHERE = {
     "plot": "plotting",
     "config": "settings",
     "secret": "settings",
+    "box": "boxes",
+    "ssh": "boxes",
+    "provider": "providing",
     "doctor": "hub",
     "hub": "hub",
     "help": "helping",

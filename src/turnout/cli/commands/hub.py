@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import click
 
-from turnout.cli.options import Commands, as_json
+from turnout.cli.options import Commands, as_json, names_of
 
 
 @click.command()
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=names_of("targets"))
 @click.option("--deep", is_flag=True, help="Read every kept file; without it, some of them, others each time.")
 @as_json
-def doctor(deep: bool, json: bool) -> int:
-    """Look for what could be wrong, and say what to do about it."""
+def doctor(targets: tuple[str, ...], deep: bool, json: bool) -> int:
+    """Look for what could be wrong, and say what to do about it. With a TARGET, only there."""
     from turnout.cli import checkup
 
-    return checkup.doctor(deep, json)
+    return checkup.doctor(targets, deep, json)
 
 
 @click.group(cls=Commands)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from turnout.cli.options import as_json, meant, names_of, run_name
@@ -9,12 +11,39 @@ from turnout.cli.options import as_json, meant, names_of, run_name
 
 @click.command()
 @click.argument("name", metavar="[RUN|JOB]", required=False, callback=meant, shell_complete=names_of("runs", "jobs"))
+@click.option("--target", shell_complete=names_of("targets"), help="Of this target only.")
+@click.option("--job", callback=meant, shell_complete=names_of("jobs"), help="Of this job only.")
+@click.option("--workspace", shell_complete=names_of("workspaces"), help="Of this workspace only.")
+@click.option("--monitor", is_flag=True, help="Again and again, until nothing goes on.")
+@click.option("--escape-secs", type=click.FloatRange(min=0), help="With --monitor: leave after so many seconds.")
+@click.option("--auto-start", is_flag=True, help="Let a service start its controller if it needs one.")
+@click.option("--queued", is_flag=True, help="What waits.")
+@click.option("--active", is_flag=True, help="What is on a node.")
+@click.option("--completed", is_flag=True, help="What is over.")
+@click.option("--status", "state", metavar="STATE", help="What is in this state.")
+@click.option("--max-finished", type=click.IntRange(min=0), help="Also the last so many that are over.")
 @as_json
-def status(name: str | None, json: bool) -> None:
-    """What is going on: the runs that are not over, or how one run or job stands."""
-    from turnout.cli import look
+def status(json: bool, queued: bool, active: bool, completed: bool, **asked: Any) -> None:
+    """What is going on: the runs that are not over, or how one run or job stands.
 
-    look.status(name, json)
+    Where a service has the runs that tells their status itself, what it says follows.
+    """
+    from turnout.cli import standing
+
+    chosen = {"queued": queued, "active": active, "completed": completed}
+    stages = tuple(stage for stage, is_chosen in chosen.items() if is_chosen)
+    standing.status(standing.Asked(stages=stages, **asked), json)
+
+
+@click.command("open")
+@click.argument("name", metavar="RUN|JOB", callback=meant, shell_complete=names_of("runs", "jobs"))
+@click.option("--print", "only_print", is_flag=True, help="Tell the address and open nothing.")
+@as_json
+def open_(name: str, only_print: bool, json: bool) -> None:
+    """Open the page on which the service that has it shows a run or a job."""
+    from turnout.cli import opening
+
+    opening.open_page(name, only_print=only_print, json=json)
 
 
 @click.command()

@@ -24,6 +24,7 @@ from turnout.cli.options import as_json, names_of, paths
 @click.option("--cpus", type=click.IntRange(min=1), help="Processors one run needs.")
 @click.option("--memory", metavar="SIZE", help="Memory one run may use: 500M, 4G.")
 @click.option("--gpus", type=click.IntRange(min=0), help="GPUs one run needs.")
+@click.option("--gpu-memory", metavar="SIZE", help="Memory it needs on each GPU: 20G.")
 @click.option("--time", metavar="TIME", help="Time limit: 90s, 15m, 2h, 1:30:00.")
 @click.option(
     "--grace",
@@ -53,6 +54,7 @@ from turnout.cli.options import as_json, names_of, paths
     help="Run this once on each node, before the children there.",
 )
 @click.option("--keep-node", is_flag=True, help="Let the node stay, with the run's directory, until it is released.")
+@click.option("--direct-run", is_flag=True, help="Start each run by itself, with a node to itself.")
 @click.option("--held", is_flag=True, help="Submit, but wait for `turnout release`.")
 @click.option(
     "--notify", metavar="bell|COMMAND", help="When it is over: ring, or run this with the job as JSON on its input."

@@ -38,6 +38,7 @@ _OPTIONS = [
         "--setup", metavar="NAME", shell_complete=names_of("setups"),
         help="Install what this setup of turnout.yaml names, once per node.",
     ),
+    click.option("--docker", metavar="IMAGE", help="Execute it in a container of this image; none = in no container."),
     *_inputs("data"),
     *_inputs("model"),
     click.option(

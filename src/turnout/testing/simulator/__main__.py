@@ -17,23 +17,24 @@ def main() -> int:
     what.add_argument("--seed", type=int, help="tell the whole story of this one, with all messages")
     what.add_argument("--seeds", metavar="A..B", help="play these, tell which go wrong, and count what happened")
     parser.add_argument("--real", action="store_true", help="with the real engine on SQLite, not its model")
+    parser.add_argument("--sites", action="store_true", help="at sites with queues of their own; with --real")
     parser.add_argument("--spare", action="append", default=[], choices=KINDS, help="leave out a kind of fault")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     spared = frozenset(options.spare)
     if options.seed is not None:
-        outcome = simulate(options.seed, real=options.real, spared=spared, verbose=True)
+        outcome = simulate(options.seed, real=options.real, sites=options.sites, spared=spared, verbose=True)
         print(outcome.story())
         print(outcome.verdict())
         return int(outcome.problem is not None)
     first, _, end = options.seeds.partition("..")
-    return _search(range(int(first), int(end)), real=options.real, spared=spared)
+    return _search(range(int(first), int(end)), real=options.real, sites=options.sites, spared=spared)
 
 
-def _search(seeds: range, *, real: bool, spared: frozenset[str]) -> int:
+def _search(seeds: range, *, real: bool, sites: bool, spared: frozenset[str]) -> int:
     began, seen, wrong = time.perf_counter(), Counter[str](), 0
     for seed in seeds:
-        outcome = simulate(seed, real=real, spared=spared)
+        outcome = simulate(seed, real=real, sites=sites, spared=spared)
         seen.update(outcome.seen)
         if outcome.problem is not None:
             wrong += 1

@@ -112,7 +112,8 @@ def _needs_script(disk: Disk, parent: RunRecord, agent: int) -> bool:
 def _waiting(disk: Disk, record: RunRecord, copies: int) -> Waiting:
     job = disk.rows[record.id].job
     spec = disk.jobs[job]
-    return Waiting(run=record.id, job=job, cpus=spec.resources.cpus, concurrent=spec.concurrent, copies=copies)
+    need = spec.resources
+    return Waiting(run=record.id, job=job, cpus=need.cpus, gpus=need.gpus, concurrent=spec.concurrent, copies=copies)
 
 
 def _next_run(tx: Tx, ledger: Ledger, run: int, agent: int) -> RunRecord:
@@ -154,8 +155,9 @@ def _drain(tx: Tx, ledger: Ledger, jobs: set[int]) -> None:
 
 def _grant(disk: Disk, record: RunRecord, slots: float) -> Grant:
     row = disk.rows[record.id]
-    argv = list(disk.jobs[row.job].runs[0].argv)
-    return Grant(record.id, record.attempt, row.name, row.job, argv, {}, slots, 0, 0, script=record.is_parent)
+    spec = disk.jobs[row.job]
+    argv, gpus = list(spec.runs[0].argv), spec.resources.gpus or 0
+    return Grant(record.id, record.attempt, row.name, row.job, argv, {}, slots, 0, gpus, script=record.is_parent)
 
 
 def held_by(tx: Tx, agent: int, max_runs: int) -> tuple[list[Grant], dict[Attempt, str | None]]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from turnout.testing.simulator.keeper import Keeper
+from turnout.testing.simulator.keeper import GPUS, Keeper
 from turnout.testing.simulator.link import Call, Line, Refused
 from turnout.testing.simulator.node import Held, Machine, Phase
 from turnout.testing.simulator.shipping import PIECE
 from turnout.testing.simulator.world import LEASE, Process
-from turnout.wire.messages import Attempt, Chunk, Fact, Hello, NodeFacts, Orders, Poll, Report, Welcome
+from turnout.wire.gpus import GpuRoom, free_gpus, reserve
+from turnout.wire.messages import Attempt, Chunk, Fact, Hello, NodeFacts, Orders, Poll, Report, Stop, Welcome
 from turnout.wire.protocol import PROTOCOL
 
 _TAIL_SECONDS = 0.25
@@ -52,6 +53,7 @@ class Agent(Keeper):
         self._routes = routes
         self._token = token
         self._polls = int(self.world.clock.time() * 1e9)
+        self._has_begun = False
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -60,7 +62,8 @@ class Agent(Keeper):
         now = self.world.now
         self.begin()
         self._forget()
-        self._is_busy, self._is_polling, self._is_leaving = False, False, False
+        self._has_begun = True
+        self._is_busy, self._is_polling, self._is_leaving, self._is_yielding = False, False, False, False
         self._must_greet, self._must_report = True, False
         self._retry_at, self._pause, self._poll_pause = 0.0, _RETRY_LEAST, _RETRY_LEAST
         self._heard = self._idle_since = now
@@ -94,12 +97,34 @@ class Agent(Keeper):
         if now - self._heard > LEASE / 2:
             return True
         welcome = self._welcome
-        return welcome is not None and (self._is_leaving or now - self._idle_since > welcome.idle)
+        is_over = self._is_leaving or self._is_yielding
+        return welcome is not None and (is_over or now - self._idle_since > welcome.idle)
 
     def _leave(self, why: str) -> None:
         self.world.note(self.name, "leaves:", why)
         self.world.sometimes("agent left: " + why)
         self.kill()
+
+    def give_back(self) -> None:
+        """Whose node this is wants it back, and says so."""
+
+        def do() -> None:
+            self._is_yielding = True
+            for held in list(self._held.values()):
+                self._stop(Stop(*held.ref, "preempted"))
+            self._must_report = True
+            self._told = self._say()
+            self._turn()
+
+        if self.alive and self._has_begun:
+            self.do(self.life, do)
+
+    def end_everything(self) -> None:
+        """Its site ends all that is there: the agent, and what it started."""
+        self.kill()
+        for files in self._disk.values():
+            if files.command is not None:
+                files.command.end_tree()
 
     def _surrender(self) -> None:
         self.world.note(self.name, "surrenders")
@@ -135,7 +160,7 @@ class Agent(Keeper):
         """What we say of ourselves now."""
         max_runs = self._welcome.max_runs if self._welcome is not None else 0
         busy = sum(held.grant.slots for held in self._held.values() if held.phase < Phase.ENDED)
-        slots = 0.0 if self._is_leaving else max_runs - busy
+        slots = 0.0 if self._is_leaving or self._is_yielding else max_runs - busy
         short = list(self._jobs) if self._ahead and not self._is_leaving else []
         self._polls += 1
         return Poll(
@@ -148,7 +173,16 @@ class Agent(Keeper):
             self._polls,
             self._ahead if short else 0.0,
             short,
+            gpu_rooms=self._gpu_rooms(),
         )
+
+    def _gpu_rooms(self) -> list[GpuRoom]:
+        """As ``turnout.agent.gpus`` has it where nobody else computes."""
+        rooms = free_gpus(GPUS)
+        for held in self._held.values():
+            if held.phase < Phase.ENDED and held.grant.gpus:
+                rooms = reserve(rooms, held.grant.gpus)
+        return rooms
 
     def _take(self, orders: Orders, asked: Poll, sent: float) -> bool:
         """Does as it is told; whether anything was new."""

@@ -8,6 +8,7 @@ from functools import partial
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Weather
 from turnout.testing.simulator.node import Phase
+from turnout.testing.simulator.siding import Siding
 from turnout.testing.simulator.world import LEASE, Process, World
 from turnout.testing.simulator.yard import Yard
 
@@ -57,6 +58,10 @@ class Faults:
                 self.kinds.append(name)
                 for _ in range(rng.choice((1, 1, 2, 3))):
                     self._world.clock.after(rng.uniform(0.0, 0.8 * self._until), partial(self._strike, name, strike))
+        for site in self._yards:
+            if isinstance(site, Siding):
+                for _ in range(rng.choice((0, 1, 3))):
+                    self._world.clock.after(rng.uniform(0.0, 0.8 * self._until), site.preempt)
         self._world.note("faults", "are", ", ".join(self.kinds))
         self._world.clock.after(self._until, self._end)
 

@@ -10,6 +10,7 @@ from turnout.testing.simulator.world import Process
 from turnout.wire.messages import Attempt, Grant, Stop, Welcome
 
 _RETURN_SECONDS = 0.5
+GPUS = 2
 
 
 class Keeper(Process):
@@ -90,10 +91,11 @@ class Keeper(Process):
         if now - self._renewed >= self._welcome.lease:
             self.world.sometimes("start held back: no lease")
             return
-        busy = sum(h.grant.slots for h in self._held.values() if h.phase in (Phase.STARTED, Phase.RUNNING))
+        on = [h.grant for h in self._held.values() if h.phase in (Phase.STARTED, Phase.RUNNING)]
+        busy, gpus = sum(grant.slots for grant in on), sum(grant.gpus for grant in on)
         for held in waiting:
-            if busy + held.grant.slots <= self._welcome.max_runs + 1e-9:
-                busy += held.grant.slots
+            if busy + held.grant.slots <= self._welcome.max_runs + 1e-9 and gpus + held.grant.gpus <= GPUS:
+                busy, gpus = busy + held.grant.slots, gpus + held.grant.gpus
                 held.phase, held.began = Phase.STARTED, True
                 self.after(self.world.rng.uniform(0.0, 0.05), partial(self._started, held))
             elif now - held.granted > _RETURN_SECONDS:

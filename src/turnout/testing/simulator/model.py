@@ -41,7 +41,7 @@ class ModelEngine:
         self._disk = disk
         self._watched = watched
         self._sessions = hub.sessions
-        self._targets = {name: Target(name, target.provider, MAX_RUNS) for name, target in targets.items()}
+        self._targets = {name: Target(name, target.provider) for name, target in targets.items()}
         self._writer = Writer(hub, self._transact)
         self._known: dict[int, Agent] = {}
 

@@ -32,6 +32,10 @@ class Asked:
     patient: bool = True
 
 
+#: What jobs ask for by turns; a node has two.
+_GPUS = (None, None, 1, None, None, 2, None)
+
+
 class Person(Process):
     """Submits jobs to `targets`, and cancels and restarts some of what it got."""
 
@@ -72,7 +76,8 @@ class Person(Process):
             schedule=rng.choice(tuple(Schedule)),
             runs=(RunSpec(argv=tuple(fates.split())),) * runs,
             target=rng.choice(self._targets), retry=rng.choice(_RETRIES), priority=rng.choice((0, 0, 0, 5)),
-            concurrent=rng.choice((None, None, None, 1, 4)), resources=Resources(cpus=rng.choice((None, None, 1, 2))),
+            concurrent=rng.choice((None, None, None, 1, 4)),
+            resources=Resources(cpus=rng.choice((None, None, 1, 2)), gpus=_GPUS[number % len(_GPUS)]),
         )  # fmt: skip
 
     def _submit(self, asked: Asked) -> None:

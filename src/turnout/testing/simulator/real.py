@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from turnout.engine import dispatch as dispatch_module
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet
+from turnout.engine.pool import Pool
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session
 from turnout.engine.steer import Cancelled
@@ -110,10 +111,11 @@ class RealEngine:
         self._watched = watched
         self._writer = Writer(hub, self._transact)
         store: Any = _Store(self._writer, database)
-        self.dispatch = Dispatch(store, hub.sessions, max_runs=lambda _target, _cpus: MAX_RUNS, agent_idle=IDLE)
-        fresh = {name: Target(name, target.provider, MAX_RUNS) for name, target in targets.items()}
-        self._fleet = Fleet(
+        self.dispatch = Dispatch(store, hub.sessions, max_runs=lambda _agent, _cpus: MAX_RUNS, idle=lambda _agent: IDLE)
+        fresh = {name: Target(name, target.provider, target.terms) for name, target in targets.items()}
+        self._fleet = _Fleet(
             store, hub.sessions, self.dispatch, fresh, Path("nodes"), "", NODE, lambda agent: None,
+            program=lambda: Path("agent.pyz"),
         )  # fmt: skip
 
     def _transact(self, works: list[Callable[[Tx], Any]]) -> tuple[list[Any], set[str]]:
@@ -166,6 +168,13 @@ class RealEngine:
         with self._database.engine.connect() as connection:
             rows = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.number, schema.runs.c.child))
             return [row.id for row in rows if run_name(row.number, row.child or None) in names]
+
+
+class _Fleet(Fleet):
+    """All places are looked after in one thread."""
+
+    def _tend(self, pool: Pool, now: float, waiting: list[str]) -> None:
+        pool.tend(now, waiting)
 
 
 class _Store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from turnout.engine.target import Target
+from turnout.engine.target import Target, Terms
 from turnout.schedule.machine import RunRecord
 from turnout.testing.simulator.agent import Agent, Routes
 from turnout.testing.simulator.checks import Broken, check_change, check_end
@@ -14,10 +14,11 @@ from turnout.testing.simulator.faults import Faults
 from turnout.testing.simulator.hub import Engine, Hub, Watched
 from turnout.testing.simulator.link import Line, Weather
 from turnout.testing.simulator.memory import Disk
-from turnout.testing.simulator.model import MAX_RUNS, ModelEngine
+from turnout.testing.simulator.model import ModelEngine
 from turnout.testing.simulator.node import Machine
 from turnout.testing.simulator.people import Person
 from turnout.testing.simulator.real import Database, RealEngine, clock_of
+from turnout.testing.simulator.siding import Siding
 from turnout.testing.simulator.world import LEASE, Happening, World
 from turnout.testing.simulator.yard import Yard
 from turnout.wire.messages import Attempt, Grant
@@ -53,12 +54,14 @@ class Outcome:
 
 
 class Simulation:
-    """Made whole by its seed; `run` once. `real`: with the real engine on SQLite instead of its model. `spared`: kinds
-    of faults that do not happen."""
+    """Made whole by its seed; `run` once. `real`: with the real engine on SQLite instead of its model. `sites`: what
+    there is are sites with queues of their own, which the model does not know. `spared`: kinds of faults that do not
+    happen."""
 
     def __init__(
-        self, seed: int, *, real: bool = False, spared: frozenset[str] = frozenset(), verbose: bool = False
-    ) -> None:
+        self, seed: int, *, real: bool = False, sites: bool = False, spared: frozenset[str] = frozenset(),
+        verbose: bool = False,
+    ) -> None:  # fmt: skip
         self.world = world = World(seed, verbose=verbose)
         self.weather = Weather()
         self.truths: dict[Attempt, Truth] = {}
@@ -67,7 +70,7 @@ class Simulation:
         self.watched = Watched(self._changed)
         self.hub = Hub(world, self._engine)
         names = ["left", "right"][: world.rng.choice((1, 2, 2))]
-        self.yards = {name: Yard(self._machine(name), self._agent) for name in names}
+        self.yards = {name: (Siding if sites else Yard)(self._machine(name), self._agent) for name in names}
         self.person = Person(world, self.hub, self.weather, names)
         self.faults = Faults(world, self.hub, list(self.yards.values()), self.weather, _FAULTS_SECONDS, spared)
 
@@ -131,7 +134,8 @@ class Simulation:
         )
 
     def _engine(self, hub: Hub) -> Engine:
-        targets = {name: Target(name, yard, MAX_RUNS) for name, yard in self.yards.items()}
+        terms = Terms(interval=LEASE / 12, most=3)
+        targets = {name: Target(name, yard, terms) for name, yard in self.yards.items()}
         if self.database is not None:
             return RealEngine(hub, self.database, targets, self.watched)
         return ModelEngine(hub, self.disk, targets, self.watched)
@@ -141,6 +145,8 @@ def _fate(grant: Grant) -> str:
     return grant.argv[min(grant.attempt, len(grant.argv)) - 1]
 
 
-def simulate(seed: int, *, real: bool = False, spared: frozenset[str] = frozenset(), verbose: bool = False) -> Outcome:
+def simulate(
+    seed: int, *, real: bool = False, sites: bool = False, spared: frozenset[str] = frozenset(), verbose: bool = False
+) -> Outcome:
     """Plays the simulation of that seed to its end."""
-    return Simulation(seed, real=real, spared=spared, verbose=verbose).run()
+    return Simulation(seed, real=real, sites=sites, spared=spared, verbose=verbose).run()

@@ -28,12 +28,17 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("facts", sa.Text(), nullable=True),
         sa.Column("kept", sa.SmallInteger(), server_default="0", nullable=False),
+        sa.Column("number", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("seat", sa.Text(), server_default="", nullable=False),
+        sa.Column("need", sa.Text(), server_default="{}", nullable=False),
+        sa.Column("observed", sa.Text(), nullable=True),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("ended", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agents")),
         sa.UniqueConstraint("launch_token", name=op.f("uq_agents_launch_token")),
         sa.UniqueConstraint("token_hash", name=op.f("uq_agents_token_hash")),
     )
+    op.create_index("ix_agents_queue", "agents", ["queue"], unique=False)
     op.create_index("ix_agents_state", "agents", ["state"], unique=False)
     op.create_table(
         "attempts",

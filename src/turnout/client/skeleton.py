@@ -1,0 +1,64 @@
+"""``turnout provider new``: a package with a provider that works, and tests that pass, to begin with."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from turnout.errors import Conflict, InvalidInput
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+#: file of the package -> the text it is made of
+_SHARED = {"pyproject.toml": "pyproject.toml", "README.md": "README.md"}
+_PLAIN = {"src/@package@/__init__.py": "plain.py", "tests/test_contract.py": "plain_test.py"}
+_BATCH = {
+    "src/@package@/__init__.py": "batch.py", "tests/test_contract.py": "batch_test.py", "tests/toy.py": "toy.py",
+}  # fmt: skip
+
+
+def write(name: str, below: Path, *, is_batch: bool) -> dict[str, Any]:
+    """All of it, or nothing. InvalidInput when the name is none, Conflict when there is something already."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{name!r} is no name of a provider", hint="use small letters, digits and dashes: my-cluster"
+        )
+    directory = below / f"turnout-provider-{name}"
+    words = {
+        "@name@": name, "@package@": f"turnout_provider_{name.replace('-', '_')}",
+        "@Class@": "".join(part.capitalize() for part in name.split("-")),
+    }  # fmt: skip
+    texts = {_filled(path, words): _filled(_text(source), words) for path, source in _sources(is_batch).items()}
+    if directory.exists():
+        raise Conflict(f"{directory} is there already", hint="give another name, or remove it")
+    fresh = below / f".{directory.name}.new"
+    try:
+        shutil.rmtree(fresh, ignore_errors=True)
+        for path, text in texts.items():
+            (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / path).write_text(text, encoding="utf-8")
+        fresh.rename(directory)
+    except OSError as error:
+        shutil.rmtree(fresh, ignore_errors=True)
+        hint = "choose a directory that you can write"
+        raise InvalidInput(f"{directory} cannot be written: {error.strerror}", hint=hint) from error
+    return {
+        "directory": str(directory), "files": [str(directory / path) for path in texts],
+        "package": words["@package@"], "class": f"{words['@package@']}:{words['@Class@']}Provider",
+    }  # fmt: skip
+
+
+def _sources(is_batch: bool) -> dict[str, str]:
+    return {**_SHARED, **(_BATCH if is_batch else _PLAIN)}
+
+
+def _text(name: str) -> str:
+    return (files("turnout") / "client" / "skeletons" / f"{name}.txt").read_text("utf-8")
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    for mark, word in words.items():
+        text = text.replace(mark, word)
+    return text

@@ -1,0 +1,77 @@
+"""Import aliases: code that was written for another tool finds what it imports, where that tool is not installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+#: The name that is imported -> our module with the same names in it. One that does not exist is no alias.
+TABLE: Mapping[str, str] = {
+    "interface": "turnout.compat.xt.interface",
+    "xtlib": "turnout.compat.xt",
+    "xtlib.backends": "turnout.compat.xt.backends",
+    "xtlib.backends.backend_interface": "turnout.compat.xt.backends.backend_interface",
+    "xtlib.console": "turnout.compat.xt.console",
+    "xtlib.run": "turnout.compat.xt.run",
+    "metapipe": "turnout.compat.metapipe",
+    "metapipe.models": "turnout.compat.metapipe.models",
+    "propertyestimator": "turnout.compat.openff",
+    "propertyestimator.backends": "turnout.compat.openff.backends",
+    "openff.evaluator": "turnout.compat.openff",
+    "openff.evaluator.backends": "turnout.compat.openff.backends",
+}
+
+
+class _Alias(Loader):
+    """Makes a module of its own with all names of ours, so that ours stays what it is."""
+
+    def __init__(self, ours: str) -> None:
+        self._ours = ours
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        found = vars(import_module(self._ours))
+        vars(module).update({name: each for name, each in found.items() if not _is_of_the_module(name)})
+
+
+def _is_of_the_module(name: str) -> bool:
+    return name.startswith("__") and name not in ("__doc__", "__all__", "__getattr__")
+
+
+class Aliases(MetaPathFinder):
+    """The last one to be asked: what is installed comes first, and a part of it is never ours."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        ours = TABLE.get(name)
+        if ours is None or not _is_ours(name.rpartition(".")[0]) or not _exists(ours):
+            return None
+        is_package = any(each.startswith(f"{name}.") for each in TABLE)
+        return ModuleSpec(name, _Alias(ours), is_package=is_package)
+
+
+def _is_ours(above: str) -> bool:
+    """Whether the package above is one of our aliases, or is only a place for such."""
+    spec = getattr(sys.modules.get(above), "__spec__", None)
+    return above not in TABLE or (spec is not None and isinstance(spec.loader, _Alias))
+
+
+def _exists(ours: str) -> bool:
+    try:
+        return find_spec(ours) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def install() -> None:
+    """From now on, imports of this process find the aliases. Idempotent."""
+    if not any(isinstance(finder, Aliases) for finder in sys.meta_path):
+        sys.meta_path.append(Aliases())

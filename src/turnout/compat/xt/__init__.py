@@ -1,0 +1,7 @@
+"""XT: a class with the methods of its `BackendInterface` is a compute provider here, and any target can be driven
+through that interface (`backend_for`)."""
+
+from turnout.compat.xt.backend import backend_for
+from turnout.compat.xt.backends.backend_interface import BackendInterface
+
+__all__ = ["BackendInterface", "backend_for"]

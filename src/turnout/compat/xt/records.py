@@ -1,0 +1,122 @@
+"""Records of runs and of cancels, between XT's keys and ours; and launches that must not be forgotten."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from turnout.plugin.foreign import DraftRun, Ended
+from turnout.plugin.provider import Failure, Handle, Launch, Work
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What a handle says: which run it is, and what the service calls the job and where it shows it. The `token` tells
+    it from that of another attempt."""
+
+    token: str
+    job: str
+    run: str
+    workspace: str
+    node: str
+    id: str
+    url: str
+
+    def handle(self) -> Handle:
+        return json.dumps(vars(self), sort_keys=True)
+
+    @classmethod
+    def read(cls, handle: Handle) -> Launched:
+        return cls(**json.loads(handle))
+
+
+def of_draft(run: DraftRun) -> Record:
+    return {
+        "run_name": run.run, "workspace": run.workspace, "exper_name": run.experiment, "box_name": run.node,
+        "cmd_parts": list(run.command), "pre_cmds": list(run.before), "env_vars": dict(run.env), "repeat": run.repeat,
+    }  # fmt: skip
+
+
+def to_draft(record: Record, run: DraftRun) -> DraftRun:
+    """The run as its record is now. Failure when that is no command any more."""
+    command, before, env = record.get("cmd_parts"), record.get("pre_cmds") or [], record.get("env_vars") or {}
+    command = shlex.split(command) if isinstance(command, str) else command
+    before = before.splitlines() if isinstance(before, str) else before
+    if not command or not isinstance(command, list | tuple) or not isinstance(before, list | tuple):
+        raise Failure(f"adjust_run_commands left no command in the record of {run.run}", kind="rejected")
+    return DraftRun(
+        run=run.run, workspace=run.workspace, experiment=run.experiment, node=run.node, repeat=run.repeat,
+        command=[str(word) for word in command], before=[str(line) for line in before],
+        env={str(name): str(value) for name, value in dict(env).items()},
+    )  # fmt: skip
+
+
+def of_launch(launch: Launch, work: Work) -> Record:
+    return {
+        "run_name": work.run, "workspace": work.workspace, "exper_name": work.experiment, "box_name": launch.node,
+        "cmd_parts": list(work.argv), "pre_cmds": [], "env_vars": dict(work.env), "repeat": work.repeat,
+    }  # fmt: skip
+
+
+def by_box(records: Iterable[Record]) -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record["box_name"], []).append(record)
+    return found
+
+
+def to_ended(records: Any, node: str = "") -> list[Ended]:
+    """What a cancel gave: a list of records, or such a list for each box. What is none of that is left out."""
+    if isinstance(records, dict):
+        return [each for box, inner in records.items() for each in to_ended(inner, str(box))]
+    return [
+        Ended(
+            run=str(record.get("run_name") or ""), workspace=str(record.get("workspace") or ""),
+            experiment=str(record.get("exper_name") or ""), killed=bool(record.get("killed")),
+            state=str(record.get("status") or ""), before=str(record.get("before_status") or ""), node=node,
+        )
+        for record in (records if isinstance(records, Sequence) else ())
+        if isinstance(record, dict)
+    ]  # fmt: skip
+
+
+class Journal:
+    """Which launch has which handle, in a file: an XT backend cannot be asked for that."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def keep(self, handles: dict[str, Handle]) -> None:
+        """By token. Returning means that it is on the disk."""
+        with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "w") as file:
+            # What comes before may be half a line: then it ends here.
+            file.write("\n" + "".join(json.dumps([token, handle]) + "\n" for token, handle in handles.items()))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def find(self, token: str) -> Handle | None:
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                kept = [_entry(line) for line in file if token in line]
+        except FileNotFoundError:
+            return None
+        return next((handle for found, handle in kept if found == token), None)
+
+    def forget(self) -> None:
+        if os.path.exists(self._path):
+            os.unlink(self._path)
+
+
+def _entry(line: str) -> tuple[str, Handle]:
+    """Token and handle; nothing for a line that was not written to its end."""
+    try:
+        token, handle = json.loads(line)
+    except ValueError:
+        return "", ""
+    return token, handle

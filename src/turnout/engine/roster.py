@@ -1,0 +1,182 @@
+"""The agents of one place as the hub knows them: written down before they are started, and until they are history."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from turnout.engine import steer
+from turnout.engine.dispatch import Dispatch
+from turnout.engine.launching import Yard
+from turnout.engine.sessions import Session, Sessions
+from turnout.engine.target import Target
+from turnout.engine.works import Works
+from turnout.model.ids import target_of
+from turnout.plugin.provider import Handle
+from turnout.schedule.machine import Lost, Returned
+from turnout.schedule.staffing import Opening, Post
+from turnout.store import agents
+from turnout.store.agents import Agent, AgentState, Observed
+from turnout.store.store import Store
+from turnout.store.writer import Tx
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What all places share. `works` is for providers that launch runs; `on_gone` is told of agents that are history,
+    here."""
+
+    store: Store
+    sessions: Sessions
+    dispatch: Dispatch
+    yard: Yard
+    works: Works | None
+    node_name: str
+    on_token_change: Callable[[int], None]
+    on_gone: Callable[[Agent], None]
+
+
+@dataclass(slots=True)
+class Roster:
+    """For one thread at a time, but for `all`."""
+
+    target: Target
+    means: Means
+    _known: dict[int, Agent] = field(default_factory=dict)
+
+    def all(self) -> list[Agent]:
+        return list(self._known.values())
+
+    def get(self, agent: int) -> Agent | None:
+        return self._known.get(agent)
+
+    def add(self, group: Iterable[Agent]) -> None:
+        self._known.update({agent.id: agent for agent in group})
+
+    def take_on(self, wanted: Sequence[Opening], now: float) -> list[Agent]:
+        """Writes down that they are to be started; they are `add`ed once they may have been."""
+        tokens = [secrets.token_hex(16) for _ in wanted]
+
+        def intent(tx: Tx) -> list[int]:
+            return [
+                agents.insert_agent(
+                    tx, target=self.target.name, queue=each.queue, node=self._node(each), directory="",
+                    launch_token=token, token_hash=agents.hash_token(secrets.token_hex(32)), number=each.number,
+                    seat=each.seat, need=each.need,
+                )
+                for each, token in zip(wanted, tokens, strict=True)
+            ]  # fmt: skip
+
+        made = [
+            Agent(
+                id=number, target=self.target.name, queue=each.queue, node=self._node(each),
+                directory=self.means.yard.directory(self.target, number), launch_token=token, handle=None,
+                state=AgentState.LAUNCHING, created=time.time(), number=each.number, seat=each.seat, need=each.need,
+            )
+            for number, each, token in zip(self.means.store.write(intent), wanted, tokens, strict=True)
+        ]  # fmt: skip
+        for agent in made:
+            session = Session(agent.id, self.target.name, agent.node, 1, queue=agent.queue)
+            self.means.sessions.open(session, now, is_leased=self.target.is_here)
+        return made
+
+    def new_tokens(self, group: Sequence[Agent]) -> dict[int, str]:
+        """For the next process of each; the old token (a dead process's) opens nothing any more."""
+        tokens = {agent.id: secrets.token_hex(32) for agent in group}
+
+        def work(tx: Tx) -> None:
+            for agent, token in tokens.items():
+                agents.set_token(tx, agent, agents.hash_token(token))
+
+        self.means.store.write(work)
+        for agent in tokens:
+            self.means.on_token_change(agent)
+        return tokens
+
+    def set_handles(self, handles: Mapping[int, Handle]) -> None:
+        def work(tx: Tx) -> None:
+            for agent, handle in handles.items():
+                agents.set_handle(tx, agent, handle)
+
+        self.means.store.write(work)
+        for agent, handle in handles.items():
+            if agent in self._known:
+                self._known[agent] = replace(self._known[agent], handle=handle)
+
+    def set_observed(self, seen: Mapping[int, Observed]) -> None:
+        known = dict(self._known)
+        changed = {agent: each for agent, each in seen.items() if agent in known and known[agent].observed != each}
+        if changed:
+            self.means.store.write(lambda tx: agents.set_observed(tx, changed))
+            for agent, each in changed.items():
+                if agent in self._known:
+                    self._known[agent] = replace(self._known[agent], observed=each)
+
+    def give_up(self, agent: Agent, fact: Lost) -> None:
+        """The agent is lost: its token is worth nothing, its runs go back to the queue or end."""
+        self._known.pop(agent.id, None)
+        give_up(self.means, agent, fact)
+
+    def forget(self, agent: Agent) -> None:
+        """The agent is over. If it was granted something at the last moment, that goes back to the queue as well."""
+        self._known.pop(agent.id, None)
+        _drop(self.means, agent, Returned())
+
+    def session(self, agent: Agent) -> Session | None:
+        return self.means.sessions.get(agent.id)
+
+    def is_heard(self, agent: Agent) -> bool:
+        session = self.session(agent)
+        return session is not None and session.heard
+
+    def has_runs(self, agent: Agent) -> bool:
+        session = self.session(agent)
+        return session is not None and bool(session.held)
+
+    def posts(self) -> list[Post]:
+        """All of them, as who decides on more sees them."""
+        return [self._post(agent) for agent in self.all()]
+
+    def _post(self, agent: Agent) -> Post:
+        session = self.session(agent)
+        post = Post(queue=agent.queue, number=agent.number, seat=agent.seat, size=agent.need)
+        if session is None or not session.heard:
+            has_begun = agent.observed is not None and agent.observed.phase not in ("pending", "unknown")
+            return replace(post, is_pending=agent.state is AgentState.LAUNCHING and not has_begun)
+        with self.means.sessions.lock:
+            free = 0.0 if session.leaving else max(0.0, session.room().slots)
+            seconds = agent.need.seconds if session.seconds is None else session.seconds
+        return replace(post, size=replace(agent.need, seconds=seconds), free=free)
+
+    def _node(self, opening: Opening) -> str:
+        if opening.seat:
+            here = opening.seat
+        elif self.target.is_here:
+            here = self.means.node_name
+        else:
+            here = target_of(self.target.name)
+        if "#" not in opening.queue and self.target.is_elastic:
+            return f"{here}.{opening.number}"
+        return here + "".join(opening.queue.partition("#")[1:])
+
+
+def give_up(means: Means, agent: Agent, fact: Lost) -> None:
+    """The agent is lost, and with it what it had."""
+    _log.warning("agent %d on %s is lost: %s", agent.id, agent.node, fact.message)
+    _drop(means, agent, fact)
+
+
+def _drop(means: Means, agent: Agent, fact: Lost | Returned) -> None:
+    def work(tx: Tx) -> None:
+        agents.set_gone(tx, agent.id)
+        steer.lose(tx, agent.id, fact)
+
+    means.store.write(work)
+    means.on_token_change(agent.id)
+    means.sessions.drop(agent.id)
+    means.on_gone(agent)

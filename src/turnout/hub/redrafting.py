@@ -1,0 +1,76 @@
+"""A job with what was edited in a draft of it: commands, lines before them, variables."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from turnout.errors import ProviderError
+from turnout.model.spec import CommandKind, JobSpec
+from turnout.plugin.foreign import DraftRun
+from turnout.wire.script import filled
+
+
+def redrafted(spec: JobSpec, before: Sequence[DraftRun], after: Sequence[DraftRun]) -> JobSpec:
+    """The job as the runs of its draft are now. What all runs have got in common is the job's; what differs is in
+    their own commands. ProviderError for what a job cannot be."""
+    pairs = _by_command(spec, list(zip(after, before, strict=True)))
+    env = _common([now for now, _ in pairs])
+    lines = {tuple(_lines(now, env)) for now, _ in pairs}
+    keeps_script = spec.script is not None and all(now.command[0] == then.command[0] for now, then in pairs)
+    if keeps_script and len(lines) == 1:
+        commands = [tuple(now.command[1:]) for now, _ in pairs]
+        spec = replace(spec, script=_in_front(spec.script or "", *lines))
+    else:
+        commands = [_as_command(spec, now, then, env) for now, then in pairs]
+        spec = replace(spec, kind=CommandKind.COMMAND, script=None, script_path=None)
+    is_edited = any(list(now.command) != list(then.command) for now, then in pairs)
+    display = tuple(pairs[0][0].command) if is_edited and len(pairs) == 1 else spec.display
+    runs = tuple(replace(run, argv=command) for run, command in zip(spec.runs, commands, strict=True))
+    return replace(spec, runs=runs, display=display, env=env)
+
+
+def _by_command(spec: JobSpec, pairs: list[tuple[DraftRun, DraftRun]]) -> list[tuple[DraftRun, DraftRun]]:
+    """One pair for each command of the job, as it is now and as it was: nodes that share commands are edited alike."""
+    if spec.nodes is None:
+        return pairs
+    (now, then), *others = pairs
+    if any((each.command, each.before, each.env) != (now.command, now.before, now.env) for each, _ in others):
+        hint = "edit the runs of all nodes alike, or submit a job for each"
+        raise ProviderError(f"target {spec.target} wants other commands for each node of one job", hint=hint)
+    if len(spec.runs) == 1:
+        return [(now, then)]
+    script = spec.display[:1] if spec.script is not None else ()
+    each_then = [replace(then, command=[*script, *run.argv]) for run in spec.runs]
+    return [(replace(each, before=now.before, env=now.env), each) for each in each_then]
+
+
+def _as_command(spec: JobSpec, now: DraftRun, then: DraftRun, env: Mapping[str, str]) -> tuple[str, ...]:
+    """What the run executes if it is a command of its own."""
+    command = tuple(now.command)
+    if spec.script is not None and command[0] == then.command[0]:
+        command = ("bash", "-c", filled(spec.script), *command)
+    lines = _lines(now, env)
+    return ("bash", "-c", "\n".join([*lines, 'exec "$@"']), "bash", *command) if lines else command
+
+
+def _common(runs: Sequence[DraftRun]) -> dict[str, str]:
+    """The variables that every run has with the same value."""
+    first, *others = runs
+    return {name: value for name, value in first.env.items() if all(run.env.get(name) == value for run in others)}
+
+
+def _lines(run: DraftRun, env: Mapping[str, str]) -> list[str]:
+    """What the shell does before the run's command: its own variables, then its lines."""
+    own = [f"export {name}={shlex.quote(value)}" for name, value in sorted(run.env.items()) if name not in env]
+    return [*own, *run.before]
+
+
+def _in_front(script: str, lines: Sequence[str]) -> str:
+    """The lines come first, behind the line that names the shell."""
+    if not lines:
+        return script
+    first, _, rest = script.partition("\n")
+    added = "".join(f"{line}\n" for line in lines)
+    return f"{first}\n{added}{rest}" if first.startswith("#!") else f"{added}{script}"

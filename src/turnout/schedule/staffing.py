@@ -1,0 +1,166 @@
+"""How many agents a place needs, for which queue, and of what size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from turnout.model.spec import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Runs of one job that wait in a queue; each needs `need`."""
+
+    queue: str
+    runs: int
+    need: Resources = field(default_factory=Resources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """An agent that is there or was asked for. `free`: how many runs it can still take, None while it is not heard;
+    `size` is what it has, or will be given; `is_pending`: the site has not begun it."""
+
+    queue: str
+    number: int = 0
+    seat: str = ""
+    size: Resources = field(default_factory=Resources)
+    free: float | None = None
+    is_pending: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """An agent to be started. `number` tells it from others of its place."""
+
+    queue: str
+    number: int
+    seat: str = ""
+    need: Resources = field(default_factory=Resources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What a place allows. `most`: agents at once; `most_pending`: of those, that the site has not begun; None = any
+    number. `usual` is what an agent is given if no run needs more, `max_runs` how many runs it then takes at once.
+    Where there are `seats`, each has one agent for the place's own queue; else it has one, or if it `is_elastic`,
+    several."""
+
+    is_elastic: bool = False
+    seats: Sequence[str] = ()
+    most: int | None = None
+    most_pending: int | None = None
+    usual: Resources = field(default_factory=Resources)
+    max_runs: int | None = None
+
+
+def openings(demands: Iterable[Demand], posts: Sequence[Post], site: Site) -> list[Opening]:
+    """The agents to be started now, for the first demands first.
+
+    A queue of its own (of one node of a job) gets one agent. For the others, runs that those who are there, or on their
+    way, will take start nothing.
+    """
+    staff = _Staff(posts, site)
+    for demand in demands:
+        if "#" in demand.queue or not (site.is_elastic or site.seats):
+            if not staff.serves(demand.queue):
+                staff.open(demand)
+            continue
+        left = staff.seat_runs(demand, demand.runs)
+        while left > 0 and staff.open(demand):
+            left = staff.seat_runs(demand, left)
+    return staff.opened
+
+
+def merged(usual: Resources, need: Resources) -> Resources:
+    """What an agent has to be given for a run that needs this."""
+    return Resources(
+        cpus=_most(usual.cpus, need.cpus), memory=_most(usual.memory, need.memory), gpus=_most(usual.gpus, need.gpus),
+        seconds=_most(usual.seconds, need.seconds),
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Chair:
+    """An agent, there or to come, with the slots that are not spoken for."""
+
+    queue: str
+    seat: str
+    size: Resources
+    slots: float
+
+
+class _Staff:
+    def __init__(self, posts: Sequence[Post], site: Site) -> None:
+        self._site = site
+        self._queues = {post.queue for post in posts}
+        self._numbers = {post.number for post in posts}
+        self._pending = sum(post.is_pending for post in posts)
+        self._chairs = [
+            _Chair(post.queue, post.seat, post.size, self._slots(post.size) if post.free is None else post.free)
+            for post in posts
+        ]
+        self.opened: list[Opening] = []
+
+    def serves(self, queue: str) -> bool:
+        return queue in self._queues
+
+    def seat_runs(self, demand: Demand, runs: int) -> int:
+        """Has the agents of its queue take so many of these runs as they can; gives how many are left."""
+        share = demand.need.cpus or 1
+        for chair in self._chairs:
+            if chair.queue == demand.queue and fits(demand.need, chair.size):
+                taken = min(runs, int(chair.slots // share))
+                chair.slots -= taken * share
+                runs -= taken
+        return runs
+
+    def open(self, demand: Demand) -> bool:
+        """False when the site allows no more, or has no seat left."""
+        site = self._site
+        if site.most is not None and len(self._chairs) >= site.most:
+            return False
+        if site.most_pending is not None and self._pending >= site.most_pending:
+            return False
+        seat = self._free_seat(demand.queue)
+        if seat is None:
+            return False
+        size = merged(site.usual, demand.need)
+        number = next(each for each in itertools.count(1) if each not in self._numbers)
+        self._numbers.add(number)
+        self._queues.add(demand.queue)
+        self._pending += 1
+        self._chairs.append(_Chair(demand.queue, seat, size, max(self._slots(size), demand.need.cpus or 1)))
+        self.opened.append(Opening(queue=demand.queue, number=number, seat=seat, need=size))
+        return True
+
+    def _slots(self, size: Resources) -> int:
+        return self._site.max_runs or size.cpus or 1
+
+    def _free_seat(self, queue: str) -> str | None:
+        """The seat with the fewest agents, and none of this queue; "" where there are no seats."""
+        if not self._site.seats:
+            return ""
+        taken = {chair.seat for chair in self._chairs if chair.queue == queue}
+        free = [seat for seat in self._site.seats if seat not in taken]
+        return min(free, key=lambda seat: sum(chair.seat == seat for chair in self._chairs), default=None)
+
+
+def fits(need: Resources, size: Resources) -> bool:
+    """Whether an agent of that size can take such a run; what nobody knows of a size is enough."""
+    pairs = (
+        (need.cpus, size.cpus), (need.memory, size.memory), (need.gpus, size.gpus), (need.seconds, size.seconds),
+    )  # fmt: skip
+    return all(wanted is None or given is None or wanted <= given for wanted, given in pairs)
+
+
+def surplus(posts: Sequence[Post], waiting: Collection[str]) -> list[Post]:
+    """Agents that the site has not begun and nobody waits for any more."""
+    return [post for post in posts if post.is_pending and post.queue not in waiting]
+
+
+def _most(*values: float | int | None) -> int | None:
+    given = [value for value in values if value is not None]
+    return max(given) if given else None  # type: ignore[return-value]

@@ -1,0 +1,180 @@
+"""Providers by the path of their class: found beside the file that names them, run in a process of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import Cli, processes_of, user_environment, wait_until
+
+#: Agents on this machine, as `local` has them, but for a process that is not the hub's.
+PROVIDER = """
+import os
+from pathlib import Path
+from turnout.plugin.provider import Finding
+from turnout.providers.local import LocalProvider
+
+class Yard(LocalProvider):
+    name = "yard"
+    Settings = None
+
+    def check(self):
+        return [Finding("ok", f"yard {self.settings.get('gate')} is open, pid {os.getpid()}")]
+"""
+SETTINGS = """
+compute-targets:
+  here: {service: yard, gate: north}
+providers:
+  compute: {yard: own.places.Yard}
+"""
+
+
+@pytest.fixture
+def project(cli: Cli) -> Path:
+    (cli.cwd / "own").mkdir()
+    (cli.cwd / "own" / "places.py").write_text(PROVIDER)
+    (cli.cwd / "turnout.yaml").write_text(SETTINGS)
+    return cli.cwd
+
+
+def hosts(cli: Cli) -> list[int]:
+    """The processes of plugins."""
+    return [pid for pid in processes_of(cli.home) if b"turnout.compat.child" in _command(pid)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def findings(cli: Cli, target: str = "here") -> list[dict[str, Any]]:
+    done = cli("doctor", "--json", target, check=False)
+    return list(json.loads(done.stdout))
+
+
+def test_a_class_in_a_directory_of_the_project_serves_a_target(cli: Cli, project: Path) -> None:
+    """Its package needs no ``__init__.py``, and the command may be given below the project."""
+    view = cli.json("run", "--wait", "--target", "here", "echo", "hello")
+    assert (view["state"], view["target"]) == ("completed", "here")
+    (project / "deep").mkdir()
+    done = cli("run", "--wait", "--target", "here", "echo", "again", cwd=project / "deep")
+    assert done.stdout == "again\n"
+    (found,) = findings(cli)
+    assert found["level"] == "ok" and found["what"].startswith("yard north is open, pid ")
+    assert int(found["what"].split()[-1]) in hosts(cli), "not in the hub's process"
+
+
+def test_a_class_on_the_python_path(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "yards.py").write_text(PROVIDER)
+    (cli.cwd / "turnout.yaml").write_text(SETTINGS.replace("own.places", "yards"))
+    env = {"PYTHONPATH": str(tmp_path / "lib")}
+    assert cli("run", "--wait", "--target", "here", "echo", "hello", env=env).stdout == "hello\n"
+
+
+def test_a_class_that_the_users_own_file_names_is_found_beside_that(cli: Cli) -> None:
+    cli.home.mkdir(mode=0o700)
+    (cli.home / "places").mkdir()
+    (cli.home / "places" / "yard.py").write_text(PROVIDER)
+    (cli.home / "config.yaml").write_text(SETTINGS.replace("own.places", "places.yard"))
+    assert cli("run", "--wait", "--target", "here", "echo", "hello").stdout == "hello\n"
+    cli("hub", "stop")
+    assert cli("run", "--wait", "--target", "here", "echo", "after a restart").stdout == "after a restart\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import nothing_like_it\n", "own.places cannot be imported: ModuleNotFoundError: No module named"),
+        ("class Other: pass\n", "there is no class Yard in "),
+        (f"{PROVIDER}\n    def __init__(self, settings):\n        raise KeyError('zone')\n", "made: KeyError: 'zone'"),
+        ("class Yard:\n    def submit_job(self): pass\n", "has not all methods of XT's BackendInterface: adjust_run"),
+    ],
+    ids=["import", "class", "constructor", "methods"],
+)
+def test_a_broken_plugin_is_told_where_it_is_named_and_harms_nothing_else(
+    cli: Cli, project: Path, source: str, said: str
+) -> None:
+    (project / "own" / "places.py").write_text(source)
+    done = cli("run", "-d", "--target", "here", "true", check=False)
+    assert done.returncode == 7 and "turnout.yaml:5: " in done.stderr and said in done.stderr
+    (found,) = findings(cli)
+    assert found["level"] == "problem" and said in found["what"] and "plugin-Yard-" in found["hint"]
+    if "raise" in source or "import" in source[:6]:
+        assert "Traceback" in found["what"] and "own/places.py" in found["what"]
+    assert cli("run", "--wait", "echo", "fine").stdout == "fine\n"
+    assert [run["name"] for run in cli.json("list", "runs")] == ["run1"], "nothing of it was submitted"
+
+
+def test_a_package_that_is_nowhere_and_a_key_that_is_nearly_right(cli: Cli, project: Path) -> None:
+    (project / "turnout.yaml").write_text(SETTINGS.replace("own.places", "elsewhere.places"))
+    done = cli("run", "-d", "--target", "here", "true", check=False)
+    assert done.returncode == 2
+    assert "turnout.yaml:5: no package 'elsewhere' for elsewhere.places.Yard" in done.stderr
+    assert f"put the package 'elsewhere' into {project}" in done.stderr
+    (project / "turnout.yaml").write_text(SETTINGS.replace("compute: {", "comopute: {"))
+    done = cli("run", "-d", "--target", "here", "true", check=False)
+    assert "turnout.yaml:5: unknown key 'comopute' in providers" in done.stderr
+    assert "did you mean 'compute'?" in done.stderr
+
+
+def test_keys_that_a_class_does_not_take_are_told(cli: Cli, project: Path) -> None:
+    keys = "\n    from dataclasses import make_dataclass\n    Settings = make_dataclass('S', [('gat', str, 'x')])\n"
+    (project / "own" / "places.py").write_text(PROVIDER + keys)
+    done = cli("run", "-d", "--target", "here", "true", check=False)
+    assert "unknown key 'gate' of target here; did you mean 'gat'?" in done.stderr
+
+
+def test_changed_code_is_another_process(cli: Cli, project: Path) -> None:
+    (first,) = findings(cli)
+    (project / "own" / "places.py").write_text(PROVIDER.replace("is open", "is shut"))
+    (second,) = findings(cli)
+    assert "is open" in first["what"] and "is shut" in second["what"]
+    assert first["what"].split()[-1] != second["what"].split()[-1] and len(hosts(cli)) == 2
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_its_process_ends_with_the_hub(cli: Cli, project: Path, how: str) -> None:
+    findings(cli)
+    assert len(hosts(cli)) == 1
+    if how == "kill":
+        os.kill(cli.json("hub", "status")["pid"], signal.SIGKILL)
+    else:
+        cli("hub", "stop")
+    wait_until(lambda: not hosts(cli), 5.0)
+
+
+def test_a_hub_that_starts_again_knows_it_without_loading_it(cli: Cli, project: Path) -> None:
+    cli("run", "-d", "--held", "--target", "here", "echo", "later")
+    cli("hub", "stop")
+    (project / "own" / "places.py").write_text("raise ValueError('not now')\n")
+    assert cli.json("status", "run1")["state"] == "created"
+    assert hosts(cli) == []
+    (project / "own" / "places.py").write_text(PROVIDER)
+    cli("release", "run1")
+    wait_until(lambda: cli.json("show", "run1")["state"] == "completed")
+
+
+def test_a_shared_hub_takes_no_code(cli: Cli, project: Path) -> None:
+    hub = subprocess.Popen(
+        [sys.executable, "-m", "turnout.hub", "--shared"], env=user_environment(cli.home), stdout=subprocess.DEVNULL
+    )
+    try:
+        wait_until(lambda: (cli.home / "hub.json").exists())
+        done = cli("run", "-d", "--target", "here", "true", check=False)
+        assert done.returncode == 5
+        assert "this hub is shared and takes no code: own.places.Yard" in done.stderr
+        assert "install its package on the hub" in done.stderr
+        assert cli("run", "--wait", "echo", "fine").stdout == "fine\n"
+    finally:
+        hub.terminate()
+        hub.wait(20)

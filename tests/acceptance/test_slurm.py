@@ -1,0 +1,134 @@
+"""Slurm as a target: the daemons are real, their nodes are on this machine, and agents are jobs of theirs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import components
+from tests.batching import Commands, is_alive
+from tests.harness import Cli, wait_until
+from tests.slurm import Cluster, running_cluster
+from tests.sshd import USER, running_box
+
+pytestmark = [pytest.mark.xdist_group("slurm"), pytest.mark.timeout(150)]
+LEASE = 2.0  # that of the tests
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    components.slurm()
+    with running_cluster() as made, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", made.environment["SLURM_CONF"])
+        yield made
+
+
+@pytest.fixture
+def lab(cli: Cli, cluster: Cluster) -> Iterator[Cli]:
+    """A user with the target ``cluster`` in the settings, and a cluster without jobs."""
+    _define(cli)
+    yield cli
+    cli("cancel", "all")
+    cli("hub", "stop")
+    cluster("scancel", "--me")
+    wait_until(lambda: not cluster.jobs(), 30.0)
+
+
+def _define(user: Cli, **settings: object) -> None:
+    """The target, with these settings beside the usual ones."""
+    directory = user.home.parent / "shared"
+    told = {"service": "slurm", "partition": "p", "directory": str(directory), **settings}
+    user.home.mkdir(parents=True, exist_ok=True)
+    (user.home / "config.yaml").write_text(f"compute-targets: {json.dumps({'cluster': told})}\n")
+
+
+def test_a_run_in_an_allocation(lab: Cli, cluster: Cluster) -> None:
+    (lab.cwd / "train.py").write_text(
+        "import sys, turnout\n"
+        "turnout.log(loss=0.5)\n"
+        "(turnout.output_dir() / 'model').write_text('weights')\n"
+        "print(sys.argv[1:])\n"
+    )
+    view = lab.json("run", "--wait", "--target", "cluster", "train.py", "a b")
+    assert (view["state"], view["target"]) == ("completed", "cluster")
+    assert lab("logs", "run1").stdout == "['a b']\n"
+    assert len(cluster.jobs()) == 1
+    assert lab.json("metrics", "run1")["loss"][0]["value"] == 0.5
+    lab("extract", "run1", str(lab.cwd / "got"))
+    assert (lab.cwd / "got/after/output/model").read_text() == "weights"
+
+
+def test_an_allocation_takes_many_runs(lab: Cli, cluster: Cluster) -> None:
+    _define(lab, allocations=1)
+    (lab.cwd / "all.txt").write_text("echo {}\n" * 100)
+    before = cluster.all_jobs()
+    lab("run", "--wait", "--target", "cluster", "--multi", "all.txt", timeout=120.0)
+    (job,) = lab.json("list", "jobs")
+    assert (job["runs"], job["state"]) == (100, "completed")
+    assert len(cluster.all_jobs() - before) == 1
+
+
+def test_what_waits_in_the_queue_of_the_site_waits_as_long_as_it_takes(lab: Cli, cluster: Cluster) -> None:
+    """Longer than the lease of an agent, too; and `why` has the scheduler's own word."""
+    _define(lab, **{"raw-options": ["--hold"]})
+    name = lab.json("run", "-d", "--target", "cluster", "echo", "at last")["runs"][0]
+    (job,) = wait_until(cluster.jobs, 30.0)
+    wait_until(lambda: "JobHeldUser" in lab("why", name).stdout, 30.0)
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() > began + 3 * LEASE, 30.0)
+    assert cluster.jobs() == [job]
+    cluster("scontrol", "release", job)
+    wait_until(lambda: lab.json("show", name)["state"] == "completed", 30.0)
+    assert lab.json("show", name)["attempts"] == 1 and lab("logs", name).stdout == "at last\n"
+
+
+def test_a_job_that_is_ended_behind_our_back(lab: Cli, cluster: Cluster, tmp_path: Path) -> None:
+    """What ran in it goes back to the queue, and to the next allocation."""
+    go = tmp_path / "go"
+    shell = f"echo begun; while [ ! -e {go} ]; do sleep 0.05; done; echo done"
+    name = lab.json("run", "-d", "--target", "cluster", "sh", "-c", shell)["runs"][0]
+    wait_until(lambda: lab("logs", name).stdout == "begun\n", 60.0)
+    (job,) = cluster.jobs()
+    cluster("scancel", job)
+    wait_until(lambda: job not in cluster.jobs(), 30.0)
+    go.touch()
+    wait_until(lambda: lab.json("show", name)["state"] == "completed", 60.0)
+    assert lab.json("show", name)["attempts"] == 2
+
+
+def test_the_hub_dies_before_it_hears_the_answer(lab: Cli, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is one job of the site, and the next hub finds it."""
+    commands = Commands(("sbatch",))
+    monkeypatch.setenv("PATH", commands.path)
+    _define(lab, allocations=1)
+    before = cluster.all_jobs()
+    lab("hub", "start")
+    hub = lab.json("hub", "status")["pid"]
+    (commands.folder / "victim").write_text(str(hub))
+    with commands.spoiled("sbatch", "die"):
+        name = lab.json("run", "-d", "--target", "cluster", "echo", "once")["runs"][0]
+        wait_until(lambda: not is_alive(hub), 60.0)
+    wait_until(lambda: lab.json("show", name)["state"] == "completed", 60.0)
+    assert commands.calls("sbatch") == 1 and len(cluster.all_jobs() - before) == 1
+    assert lab("logs", name).stdout == "once\n"
+
+
+def test_over_ssh_to_a_login_node(cli: Cli, cluster: Cluster) -> None:
+    """Who submits is another user over there, who has nothing of ours."""
+    with running_box(components.sshd()) as box:
+        profile = box.folder / "profile"
+        profile.write_text(f"export SLURM_CONF={cluster.environment['SLURM_CONF']}\n")
+        _define(
+            cli, address=f"{USER}@127.0.0.1", port=str(box.port), profile=str(profile), directory="",
+            **{"ssh-options": box.options},
+        )  # fmt: skip
+        done = cli("run", "--wait", "--target", "cluster", "sh", "-c", "id -un; pwd")
+        who, where = done.stdout.split()
+        assert who == USER and where.startswith(f"{box.home}/.turnout/clusters/")
+        cli("hub", "stop")
+    cluster("scancel", "-u", USER)
+    wait_until(lambda: not cluster.jobs(), 30.0)

@@ -1,0 +1,248 @@
+"""Places that give nodes when asked: a queue of their own, limits, walls of time; by a provider that does as told."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.integration.storing import PLENTY, Lab
+from tests.integration.storing import Agent as Hand
+from tests.integration.storing import lab as lab
+from turnout.engine.dispatch import Dispatch
+from turnout.engine.fleet import Fleet
+from turnout.engine.sessions import Sessions
+from turnout.engine.target import Target, Terms
+from turnout.model.spec import Resources
+from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
+from turnout.schedule.lease import LeaseTable
+from turnout.store.agents import Agent, Observed, find_by_token, live_agents
+from turnout.wire.messages import Hello, NodeFacts, Poll
+
+LEASE = 10.0
+PENDING = Observation(Phase.PENDING, detail="Priority", native="PD")
+ACTIVE = Observation(Phase.ACTIVE, native="R", host="n1")
+
+
+class Cluster(Provider):
+    """`calls` are what was submitted in one go; `seen` is how each is, `looks` how often anyone asked."""
+
+    name = "cluster"
+    capabilities = Capabilities(elastic=True, wall_time=True)
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        super().__init__(settings)
+        self.calls: list[list[Launch]] = []
+        self.seen: dict[Handle, Observation] = {}
+        self.cancelled: list[Handle] = []
+        self.refusals: list[Failure] = []
+        self.loses_reply = False
+        self.looks = 0
+
+    @property
+    def launches(self) -> list[Launch]:
+        return [launch for call in self.calls for launch in call]
+
+    def submit(self, launches: Sequence[Launch]) -> list[Handle | Failure]:
+        if self.refusals:
+            return [self.refusals[0] for _ in launches]
+        self.calls.append(list(launches))
+        handles = [launch.token for launch in launches]
+        self.seen |= dict.fromkeys(handles, PENDING)
+        if self.loses_reply:
+            raise Failure("no answer")
+        return [*handles]
+
+    def observe(self, handles: Sequence[Handle]) -> dict[Handle, Observation]:
+        self.looks += 1
+        return {handle: self.seen[handle] for handle in handles if handle in self.seen}
+
+    def cancel(self, handles: Sequence[Handle]) -> None:
+        self.cancelled += handles
+
+    def find(self, token: str) -> Handle | None:
+        return token if token in self.seen else None
+
+    def check(self) -> list[Finding]:
+        return []
+
+
+class Town:
+    """A hub's engine with one such place, and a clock that the test turns."""
+
+    def __init__(self, lab: Lab, **terms: object) -> None:
+        self.lab = lab
+        self.cluster = Cluster({})
+        self.terms = Terms(**{"interval": 1.0, **terms})  # type: ignore[arg-type]
+        self.start = time.monotonic()
+        self.restart()
+
+    def restart(self) -> None:
+        self.sessions = Sessions(LeaseTable(LEASE, 5.0))
+        self.target = Target("local", self.cluster, self.terms)
+        self.dispatch = Dispatch(
+            self.lab.store, self.sessions, max_runs=lambda agent, cpus: self.target.max_runs(agent.seat, cpus),
+            idle=lambda agent: 1.0,
+        )  # fmt: skip
+        self.fleet = Fleet(
+            self.lab.store, self.sessions, self.dispatch, {"local": self.target}, Path("/nodes"), "/agent.sock", "here",
+            lambda agent: None, program=lambda: Path("agent.pyz"),
+        )  # fmt: skip
+
+    def tend(self, *seconds: float) -> None:
+        for second in seconds:
+            self.fleet.tend(self.start + second)
+            self.fleet.wait()
+
+    def greet(self, launch: Launch, *, cpus: int = 1, seconds: float | None = None) -> Hand:
+        """The agent of this launch says hello, and takes what fits."""
+        token = str(json.loads(launch.stdin)["token"])
+        agent = self.lab.read(lambda connection: find_by_token(connection, token))
+        assert agent is not None
+        facts = NodeFacts("host", cpus, PLENTY, [], "boot", 1, "3.11", "/")
+        self.dispatch.welcome(agent, Hello(1, "1", facts, [])).result(30)
+        session = self.sessions.get(agent.id)
+        assert session is not None
+        self.dispatch.hear(session, Poll(cpus, PLENTY, 0, [], [], 0.0, seconds=seconds))
+        taking = self.dispatch.take(session)
+        if taking is not None:
+            taking.result(30)
+        return Hand(self.lab, agent.id)
+
+    def agents(self) -> list[Agent]:
+        return self.lab.read(live_agents)
+
+
+@pytest.fixture
+def town(lab: Lab) -> Town:
+    return Town(lab, most=3, need=Resources(cpus=2))
+
+
+def test_many_runs_get_several_nodes_in_one_go(town: Town) -> None:
+    town.lab.submit(*[("x",)] * 9)
+    town.tend(0)
+    (call,) = town.cluster.calls
+    assert [launch.node for launch in call] == ["local.1", "local.2", "local.3"]
+    assert {launch.need.cpus for launch in call} == {2}
+    assert json.loads(call[0].stdin)["given"]["cpus"] == 2
+
+
+def test_in_goes_no_larger_than_the_site_takes(lab: Lab) -> None:
+    town = Town(lab, most=5, bulk=2)
+    lab.submit(*[("x",)] * 9)
+    town.tend(0)
+    assert [len(call) for call in town.cluster.calls] == [2, 2, 1]
+
+
+def test_in_a_minute_not_more_than_the_site_takes(lab: Lab) -> None:
+    town = Town(lab, most=50, rate=6)
+    lab.submit(*[("x",)] * 20)
+    town.tend(0, 1, 2, 5)
+    assert len(town.cluster.launches) == 6
+    town.tend(30)
+    assert len(town.cluster.launches) == 9
+
+
+def test_who_waits_in_the_sites_queue_needs_no_lease(town: Town) -> None:
+    town.lab.submit(("x",))
+    town.tend(*range(0, 4000, 50))
+    assert len(town.cluster.launches) == 1 and len(town.agents()) == 1
+    assert town.agents()[0].observed == Observed(phase="pending", detail="Priority", native="PD")
+    town.greet(town.cluster.launches[0])
+    assert town.lab.states("run1") == ["starting"]
+
+
+def test_also_after_a_restart_of_the_hub(town: Town) -> None:
+    town.lab.submit(("x",))
+    town.tend(0, 1)
+    town.restart()
+    town.fleet.recover()
+    town.tend(*range(0, 400, 5))
+    assert len(town.cluster.launches) == 1 and len(town.agents()) == 1
+
+
+def test_who_began_and_says_nothing_is_given_up(town: Town) -> None:
+    town.lab.submit(("x",))
+    town.tend(0)
+    (launch,) = town.cluster.launches
+    town.cluster.seen[launch.token] = ACTIVE
+    town.tend(*range(1, 60, 2))
+    assert town.cluster.cancelled == [launch.token]
+    assert len(town.cluster.launches) == 2
+    assert town.lab.states("run1") == ["queued"]
+
+
+def test_what_nobody_waits_for_any_more_is_taken_back(town: Town) -> None:
+    town.lab.submit(("x",))
+    town.tend(0, 1)
+    town.lab.cancel("run1")
+    town.tend(2)
+    assert town.cluster.cancelled == [town.cluster.launches[0].token] and town.agents() == []
+
+
+def test_a_lost_reply_is_resolved_by_looking_for_the_token(town: Town) -> None:
+    town.cluster.loses_reply = True
+    town.lab.submit(*[("x",)] * 9)
+    town.tend(0, 1, 2, 3)
+    assert len(town.cluster.launches) == 3
+    assert {agent.handle for agent in town.agents()} == {launch.token for launch in town.cluster.launches}
+
+
+def test_a_node_that_was_taken_away_costs_no_failure(town: Town) -> None:
+    town.lab.submit(("x",))
+    town.tend(0)
+    (launch,) = town.cluster.launches
+    town.greet(launch)
+    town.cluster.seen[launch.token] = Observation(Phase.GONE, reason="preempted", detail="PREEMPTED by job 7")
+    town.tend(20)
+    lost = town.lab.event("run1", "node_lost")
+    assert (lost["reason"], lost["message"]) == ("preempted", "its allocation ended: PREEMPTED by job 7")
+    assert town.lab.states("run1") == ["queued"] and len(town.cluster.launches) == 2
+
+
+def test_who_speaks_is_rarely_looked_at(town: Town) -> None:
+    town.lab.submit(("x",))
+    town.tend(0)
+    (launch,) = town.cluster.launches
+    town.cluster.seen[launch.token] = ACTIVE
+    town.greet(launch)
+    before = town.cluster.looks
+    for second in range(1, 61):
+        (session,) = town.sessions.all()
+        town.sessions.renew(session.agent, town.start + second)
+        town.tend(second)
+    assert town.cluster.looks - before < 12
+
+
+def test_near_its_end_a_node_gets_only_what_will_be_over_by_then(lab: Lab) -> None:
+    town = Town(lab, most=1, need=Resources(cpus=4, seconds=3600.0))
+    lab.submit(("long",), resources=Resources(seconds=600.0))
+    lab.submit(("short",), resources=Resources(seconds=60.0))
+    town.tend(0)
+    (launch,) = town.cluster.launches
+    assert launch.need.seconds == 3600.0 and json.loads(launch.stdin)["seconds"] == 3600.0 - 180.0
+    town.greet(launch, cpus=4, seconds=100.0)
+    assert lab.states("run1") == ["queued"] and lab.states("run2") == ["starting"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "seconds"),
+    [
+        (Failure("slow down", kind="throttled", retry_after=30.0), 30),
+        (Failure("no such partition", kind="rejected"), 600),
+        (Failure("log in", kind="login"), 60),
+    ],
+    ids=["throttled", "rejected", "login"],
+)
+def test_a_site_that_refuses_is_left_alone_for_a_while(town: Town, failure: Failure, seconds: int) -> None:
+    town.lab.submit(("x",))
+    town.cluster.refusals = [failure]
+    town.tend(0)
+    town.cluster.refusals = []
+    town.tend(1, seconds - 1)
+    assert town.cluster.launches == [] and town.target.trouble == f"no agent could be started: {failure.message}"
+    town.tend(seconds + 1)
+    assert len(town.cluster.launches) == 1
