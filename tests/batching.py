@@ -10,7 +10,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,13 @@ class Site:
     root: Path
     hold: str
     """the option of a job that keeps it waiting"""
-    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="turnout-site-")))
+    folder: Path
+    """for the program of its launches"""
 
     @classmethod
     def of(cls, provider: BatchProvider, hold: str) -> Site:
-        return cls(provider, Path(provider.transport.enter()), hold)
+        root = Path(provider.transport.enter())
+        return cls(provider, root, hold, root.parent)
 
     def launch(self, *, need: Need | None = None, env: Mapping[str, str] | None = None, **order: object) -> Launch:
         token = secrets.token_hex(16)
@@ -138,7 +140,8 @@ class Commands:
     """Stands before the commands of a scheduler on PATH: counts their calls, and spoils what they say."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="turnout-commands-"))
+        self._kept = tempfile.TemporaryDirectory(prefix="turnout-commands-", ignore_cleanup_errors=True)
+        self.folder = Path(self._kept.name)
         for name in names:
             path = shutil.which(name)
             (self.folder / name).write_text(_WRAPPER.format(name=name, folder=self.folder, path=path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -78,6 +78,16 @@ def _engine(program: str, packages: str) -> str:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin"
     found = shutil.which(program, path=path) is not None and os.geteuid() == 0
     return _needed(shutil.which("busybox") if found else None, f"{program}, and root", f"apt install {packages}")
+
+
+def unpacked(packages: Sequence[str], folder: Path) -> None:
+    """Debian packages, unpacked into `folder` and not installed; see `_needed`."""
+    argv = ["apt-get", "-o", "APT::Sandbox::User=root", "download", *packages]
+    done = subprocess.run(argv, cwd=folder, capture_output=True) if shutil.which("apt-get") else None
+    how = f"apt-get download {' '.join(packages)}"
+    _needed("apt" if done is not None and done.returncode == 0 else None, " and ".join(packages), how)
+    for file in folder.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", str(file), str(folder)], check=True)
 
 
 def _needed(found: str | None, what: str, how: str) -> str:

@@ -1,4 +1,4 @@
-"""``turnout doctor`` where the provider of a target is broken: it is told with its traceback, and harms nothing else."""
+"""``turnout doctor`` where something is broken: it is told, a provider with its traceback, and harms nothing else."""
 
 from __future__ import annotations
 

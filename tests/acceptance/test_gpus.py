@@ -70,6 +70,15 @@ def lab(user: Cli, tmp_path: Path) -> Iterator[Lab]:
     user("cancel", "all", check=False)
 
 
+def test_agents_on_one_machine_know_of_each_others(lab: Lab) -> None:
+    """Two targets here have an agent each; nothing computes, so the driver tells nothing."""
+    first, second = lab.start("--gpus", "1"), lab.start("--gpus", "1", "--target", "bold")
+    assert {lab.visible(first), lab.visible(second)} == {"0", "1"}
+    third = lab.start("--gpus", "1", "--target", "bold")
+    lab.waits_for(third, "it waits for 1 GPU (0 of 2 free).")
+    lab.finish(first, second, third)
+
+
 def test_each_run_gets_its_own_and_the_third_waits(lab: Lab) -> None:
     first, second, third = (lab.start("--gpus", "1") for _ in range(3))
     assert {lab.visible(first), lab.visible(second)} == {"0", "1"}

@@ -294,10 +294,10 @@ class Prints(YardProvider):
         return super().check()
 
 
-class StartsThreads(YardProvider):
+class LeavesThreads(YardProvider):
     def cancel(self, handles: Sequence[Handle]) -> None:
         super().cancel(handles)
-        threading.Thread(target=int).start()
+        threading.Timer(5.0, int).start()
 
 
 class Sleeps(YardProvider):
@@ -413,7 +413,7 @@ MUTANTS: dict[str, type[YardProvider]] = {
     "all_it_printed_is_kept_after_a_cancel": ThrowsOutputAway,
     "a_wall_time_ends_it": NoLimit,
     "it_prints_nothing": Prints,
-    "it_starts_no_thread": StartsThreads,
+    "it_leaves_no_thread_behind": LeavesThreads,
     "it_never_sleeps": Sleeps,
     "it_may_be_called_from_any_thread": OneThreadOnly,
     "check_tells_findings": NothingToSay,

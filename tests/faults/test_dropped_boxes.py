@@ -158,6 +158,23 @@ def test_what_a_dead_agent_left_is_ended_by_the_next_one(lab: Scene, yard: Yard)
     assert lab.wait_for(name, timeout=60.0)["state"] == "completed" and is_whole(lab, name)
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_what_is_not_wanted_any_more_ends_when_the_box_is_back(lab: Scene, yard: Yard, dies: bool) -> None:
+    """Though nothing else is sent there; also when its agent died meanwhile."""
+    bob = yard.hosts[1]
+    name = count_at(lab, "bob")
+    bob.cut()
+    try:
+        wait_until(lambda: lab.show(name)["state"] == "queued", 60.0, "it is given up")
+        lab.cli("cancel", "run", name)
+        assert not dies or bob.kill_agents()
+        assert running_there(bob)
+    finally:
+        bob.mend()
+    wait_until(lambda: not running_there(bob), 90.0, "it is ended")
+    assert (lab.show(name)["state"], lab.show(name)["attempts"]) == ("cancelled", 1)
+
+
 def test_the_agent_there_is_killed(lab: Scene, yard: Yard) -> None:
     """The run goes on, and another agent takes it over."""
     name = count_at(lab, "bob")

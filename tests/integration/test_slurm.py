@@ -47,13 +47,13 @@ def site(cluster: Cluster, commands: Commands, tmp_path: Path) -> Site:
     return Site.of(SlurmProvider({"directory": str(tmp_path / "shared")}), "--hold")
 
 
-def test_a_hundred_launches_cost_two_calls_and_a_look_at_them_one(site: Site, commands: Commands) -> None:
-    launches = [site.launch(stays=True) for _ in range(100)]
+def test_five_thousand_launches_cost_one_call_and_a_look_at_them_one(site: Site, commands: Commands) -> None:
+    launches = [site.launch(stays=True) for _ in range(5000)]
     handles = site.but(raw_options=["--hold"]).submit(*launches)
     assert commands.calls("sbatch") == 1
     seen = site.provider.observe(handles)
     assert commands.calls("squeue") == commands.calls() - 1 == 1
-    assert {each.phase for each in seen.values()} == {Phase.PENDING} and len(seen) == 100
+    assert {each.phase for each in seen.values()} == {Phase.PENDING} and len(seen) == 5000
     site.provider.cancel(handles)
     assert commands.calls("scancel") == 1
 
@@ -98,6 +98,7 @@ def test_what_a_complaint_means(site: Site, commands: Commands, said: str, kind:
     assert (answer.retry_after > 0) == (kind == "throttled")
 
 
+@pytest.mark.slow
 def test_a_time_limit_warns_the_agent_first(site: Site) -> None:
     """Slurm ends a job some time after its limit; the warning comes two minutes before that, here at once."""
     launch = site.launch(stays=True, need=Need(seconds=60))

@@ -239,7 +239,7 @@ def test_answers_that_name_no_job() -> None:
     empty = "<?xml version='1.0'?>\n<job_info><queue_info></queue_info><job_info></job_info></job_info>\n"
     assert SLURM.parse_status(Told(0, SQUEUE.splitlines()[0] + "\n", "")) == {}
     assert SGE.parse_status(Told(0, empty, "")) == {}
-    assert PBS.parse_status(Told(0, "turnout: qstat ended with 0\n", "")) == {}
+    assert PBS.parse_find(Told(0, "turnout: qstat ended with 0\n", ""), "to-aa") == []
     unknown = "qstat: Unknown Job Id Error 7.torque.example.org\nturnout: qstat ended with 153\n"
     assert TORQUE.parse_status(Told(0, unknown, "")) == {}
 

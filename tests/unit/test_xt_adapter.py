@@ -246,6 +246,23 @@ def test_a_launch_is_cancelled_by_its_name_but_not_again_when_a_person_did(tmp_p
     assert json.loads(handles[1])["run"] == "run2"
 
 
+def test_a_run_that_was_killed_a_moment_ago_is_told_as_killed(tmp_path: Path) -> None:
+    """The launch may be taken back before the person's cancel gets there."""
+    state = {"run1": "running"}
+
+    def cancel(given: dict[str, Any]) -> list[dict[str, Any]]:
+        before, state["run1"] = state["run1"], "cancelled"
+        return [{"run_name": "run1", "killed": before == "running", "status": "cancelled", "before_status": before}]
+
+    made, _ = backend_class(answers={"cancel_runs_by_names": cancel})
+    provider = XtProvider.around(made, plugin(tmp_path))
+    (handle,) = provider.submit([launch("run1")])
+    assert isinstance(handle, str)
+    provider.cancel([handle])
+    (ended,) = provider.cancel_runs("w", ["run1"], "n0")
+    assert (ended.killed, ended.before) == (True, "running")
+
+
 def test_other_names_of_arguments_are_taken_in_the_order_of_the_document(tmp_path: Path) -> None:
     made, _ = backend_class()
     seen: list[object] = []

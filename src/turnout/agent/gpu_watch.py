@@ -9,6 +9,7 @@ from typing import Callable, Dict, List, Optional, Tuple, Union
 from turnout.agent import tree
 from turnout.agent.attempt import Phase
 from turnout.agent.carrier import Carrier
+from turnout.agent.gpu_neighbours import Neighbours
 from turnout.agent.gpu_sources import CannotLook, Device, Sight, Source
 from turnout.agent.gpus import Seen
 from turnout.agent.holding import Holding
@@ -25,7 +26,7 @@ class GpuWatch:
 
     def __init__(
         self, source: Source, devices: List[Device], holding: Holding, carrier: Carrier, *, runs: str, launcher: int,
-        on_change: Callable[[], None],
+        neighbours: Neighbours, on_change: Callable[[], None],
     ) -> None:  # fmt: skip
         self._source = source
         self._devices = devices
@@ -33,6 +34,7 @@ class GpuWatch:
         self._carrier = carrier
         self._runs = runs
         self._launcher = launcher
+        self._neighbours = neighbours
         self._on_change = on_change
         self._looked: Optional[float] = None
         self._trouble = ""
@@ -59,9 +61,10 @@ class GpuWatch:
         return self._holding.is_gpu_wanted or any(each.grant.gpus and each.phase < Phase.ENDED for each in held)
 
     def _look(self, supervisors: Dict[int, str]) -> Seen:
-        return attribute(
+        seen = attribute(
             self._source.look(), self._devices, lambda pid: owner_of(pid, self._runs, supervisors, self._launcher)
         )
+        return seen._replace(neighbours=self._neighbours.taken())
 
     def _see(self, outcome: Union[Seen, Exception]) -> None:
         """What cannot be looked at is taken to be as it was."""
@@ -107,10 +110,13 @@ def owner_of(pid: int, runs: str, supervisors: Dict[int, str], launcher: int) ->
         given = tree.read_whole(f"/proc/{pid}/environ").split(b"\0")
     except OSError:
         given = []
-    prefix = os.fsencode(f"{runs}/")
+    mine, ours = os.fsencode(f"{runs}/"), os.fsencode(f"{os.path.dirname(os.path.dirname(runs))}/")
     for entry in given:
-        if entry.startswith(_MARK) and entry[len(_MARK) :].startswith(prefix):
-            return os.fsdecode(entry[len(_MARK) + len(prefix) :]).partition("/")[0]
+        where = entry[len(_MARK) :] if entry.startswith(_MARK) else b""
+        if where.startswith(mine):
+            return os.fsdecode(where[len(mine) :]).partition("/")[0]
+        if where.startswith(ours):  # of another agent beside us, who sees to it
+            return ""
     seen = set()
     while pid > 1 and pid not in seen:
         if pid in supervisors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from turnout.agent.attempt import Attempt
@@ -10,11 +11,12 @@ from turnout.wire.gpus import GpuFacts, GpuRoom, pick, reserve
 
 class Seen(NamedTuple):
     """What the last look told, by id: bytes in use, bytes by run there (None: it computes, and nobody tells with how
-    much), and the GPUs on which others compute."""
+    much), the GPUs on which others compute, and how many runs of other agents on this machine have each."""
 
     used: Dict[str, int]
     runs: Dict[Tuple[str, str], Optional[int]]
     foreign: Set[str]
+    neighbours: Mapping[str, int] = MappingProxyType({})
 
 
 NOTHING_SEEN = Seen({}, {}, set())
@@ -74,10 +76,16 @@ class Gpus:
         self._seen = seen
         return self.rooms() != before
 
+    def learn_of_neighbours(self, taken: Mapping[str, int]) -> None:
+        """What other agents on this machine gave away, by now."""
+        self._seen = self._seen._replace(neighbours=taken)
+
     def _room(self, gpu: GpuFacts) -> GpuRoom:
         runs = self._runs[gpu.id]
         is_foreign = gpu.id in self._seen.foreign
-        free = 0 if is_foreign and not self._shares_with_others else self._most - len(runs)
+        free = self._most - len(runs) - self._seen.neighbours.get(gpu.id, 0)
+        if is_foreign and not self._shares_with_others:
+            free = 0
         return GpuRoom(max(0, free), self._memory(gpu, runs), is_foreign)
 
     def _memory(self, gpu: GpuFacts, runs: Sequence[Attempt]) -> Optional[int]:

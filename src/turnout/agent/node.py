@@ -26,6 +26,7 @@ from turnout.agent.carrier import Carrier, Mailbox
 from turnout.agent.clearing import clear, clear_others
 from turnout.agent.containers import Containers, clear_strays
 from turnout.agent.ender import Ender, surrender
+from turnout.agent.gpu_neighbours import Neighbours
 from turnout.agent.gpu_watch import GpuWatch
 from turnout.agent.gpus import Gpus
 from turnout.agent.holding import Holding, clock, poll_numbers
@@ -102,6 +103,7 @@ class Node:
         self._watch = Watch(self._poller)
         given = order.get("given") or {}
         source, devices = probe.find_gpus(given.get("gpus"))
+        neighbours = Neighbours(self._root)
         gpus = Gpus(
             [each.facts for each in devices], most=int(order.get("max_runs_per_gpu", 1)),
             shares_with_others=not order.get("avoid_foreign_gpus", True),
@@ -115,7 +117,7 @@ class Node:
         if source is not None and devices:
             self._gpus = GpuWatch(
                 source, devices, self.holding, Carrier("gpus", self._mailbox), runs=self.dirs.runs,
-                launcher=launcher.pid, on_change=lambda: self._teller.speak(),
+                launcher=launcher.pid, neighbours=neighbours, on_change=lambda: self._teller.speak(),
             )  # fmt: skip
         self._chores = Carrier("chores", self._mailbox)
         self._installer = Carrier("installer", self._mailbox)
@@ -126,7 +128,7 @@ class Node:
         self._ender = Ender(self.holding, launcher, self._watch, leavings, self._mailbox, self._chores)
         self._starter = Starter(
             self.holding, launcher, self._ender, os.path.join(self._root, "sdk"),
-            lambda: self._gpus is None or self._gpus.is_fresh,
+            lambda: self._gpus is None or self._gpus.is_fresh, neighbours,
         )  # fmt: skip
         cache, beside = Cache(str(order["cache"]), self._line()), os.path.dirname(str(order["cache"]))
         self._shelves = Shelf(f"{beside}/views"), Shelf(f"{beside}/setups")

@@ -6,7 +6,7 @@ Lines of JSON, only ever added to, each by one write. The last word on a name co
 line                           written by  meaning
 =============================  ==========  ======================================================================
 grant, after, secrets          agent       which attempt this is; its directory is ready
-gpus                           agent       which ones it was given
+gpus, gpus_on                  agent       which ones it was given, in which boot of the machine
 container                      agent       the program that executes it in one, and the container's name
 supervisor, boot, time, cgroup supervisor  the command may have been executed, hence never will be again in here
 child                          supervisor  the command's process

@@ -13,7 +13,7 @@ from collections import deque
 from typing import AbstractSet, Deque, Iterable, List, NamedTuple, Optional
 
 from turnout.agent import record
-from turnout.agent.tree import LINUX
+from turnout.agent.tree import LINUX, boot_id
 from turnout.wire.messages import Grant
 
 _LINK = os.path.join("..", "ctl", "output")
@@ -91,8 +91,8 @@ class RunDir:
         record.tell(self.ctl, {"grant": vars(grant), "after": after, **known})
 
     def remember_gpus(self, gpus: List[str]) -> None:
-        """Which ones it was given. The last word counts."""
-        record.tell(self.ctl, {"gpus": gpus})
+        """Which ones it was given, on the machine as it was booted now. The last word counts."""
+        record.tell(self.ctl, {"gpus": gpus, "gpus_on": boot_id()})
 
     def remember_container(self, program: str, name: str) -> None:
         """What it is executed in, and by whom: for who has to end it."""

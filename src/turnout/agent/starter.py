@@ -12,6 +12,7 @@ from turnout.agent.contained import contain
 from turnout.agent.container_command import CannotContain, client_environment
 from turnout.agent.draft import TAIL_SECONDS
 from turnout.agent.ender import Ender
+from turnout.agent.gpu_neighbours import Neighbours
 from turnout.agent.holding import Holding
 from turnout.agent.launcher import Ended, Failed, Launcher, LauncherDied, Started
 from turnout.agent.log import say, say_error
@@ -30,11 +31,12 @@ class Starter:
 
     def __init__(
         self, holding: Holding, launcher: Launcher, ender: Ender, sdk_path: str,
-        knows_gpus: Callable[[], bool] = lambda: True,
+        knows_gpus: Callable[[], bool], neighbours: Neighbours,
     ) -> None:  # fmt: skip
         self._holding = holding
         self._launcher = launcher
         self._knows_gpus = knows_gpus
+        self._neighbours = neighbours
         self._ender = ender
         self._sdk = sdk_path
         self._has_sdk = False
@@ -93,14 +95,20 @@ class Starter:
                 raise LauncherDied(f"launcher {self._launcher.pid} does not answer")
 
     def _take_gpus(self, attempt: Attempt) -> bool:
-        return not attempt.grant.gpus or self._holding.gpus.take(attempt)
+        """False when they are not to be had now. What it has is written down before another agent may look."""
+        if not attempt.grant.gpus:
+            return True
+        with self._neighbours.held_off():
+            self._holding.gpus.learn_of_neighbours(self._neighbours.taken())
+            if not self._holding.gpus.take(attempt):
+                return False
+            attempt.directory.remember_gpus(attempt.gpus)
+        return True
 
     def _start(self, attempt: Attempt) -> None:
         try:
             job = self._holding.job(attempt.grant.job)
             assert job is not None  # an order is kept while an attempt needs it
-            if attempt.gpus:
-                attempt.directory.remember_gpus(attempt.gpus)
             self._define(job)
             order = make_order(attempt, job, gpus=self._holding.gpus.vendor)
             if attempt.runtime is not None:

@@ -12,7 +12,6 @@ from turnout.cli import render
 from turnout.client import Client
 from turnout.client.lists import each_page
 from turnout.client.services import StatusWish
-from turnout.config import find_project_file, load
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home, current_directory
 from turnout.model.ids import parse_job_name
@@ -85,6 +84,8 @@ def _place(client: Client, target: str | None) -> str | None:
     """None where no target is named, or it is one that only turnout knows about. NotFound for one that nobody does."""
     if target is None:
         return None
+    from turnout.config import find_project_file, load
+
     settings = load(Home.from_env().config_file, find_project_file(current_directory()))
     if target not in settings.targets:
         known = sorted({*settings.targets, *client.targets()})
@@ -163,7 +164,8 @@ def _table(client: Client, asked: Asked) -> list[View]:
         print("nothing is running or waiting; `turnout list runs` shows what was" if asked.is_plain else "no such run")
         return views
     rows = [
-        [v["name"], v["state"], v["job"], v["node"], render.ago(v["started"] or v["queued"]), render.shown(v["command"])]
+        [*(v[key] for key in ("name", "state", "job", "node")), render.ago(v["started"] or v["queued"]),
+         render.shown(v["command"])]
         for v in views[:_SHOWN]
     ]  # fmt: skip
     render.table(["run", "state", "job", "node", "since", "command"], rows, state=1)

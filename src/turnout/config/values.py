@@ -199,9 +199,7 @@ COMMAND_LINE = Single(
 LABEL = Single(
     "a name of letters, digits and . _ @ + -", _label, {"type": ["string", "number"]}, "tuning", is_text=True
 )
-ADDRESS = Single(
-    "HOST or USER@HOST", _address, {"type": ["string", "number"]}, "ada@lab.example.org", is_text=True
-)
+ADDRESS = Single("HOST or USER@HOST", _address, {"type": ["string", "number"]}, "ada@lab.example.org", is_text=True)
 INSIDE = Single("a path below the files of a run", _inside, {"type": "string"}, "src/model", is_text=True)
 PATTERN = Single("a pattern of files below a run's directory", _pattern, {"type": "string"}, "output/**", is_text=True)
 CODE_PATH = Single("a class as package.module.Class", _code_path, {"type": "string"}, "mine.cloud.Cloud", is_text=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from turnout.blobs import Blobs
@@ -16,7 +16,7 @@ from turnout.model.spec import JobSpec
 from turnout.plugin.provider import Launch, Work
 from turnout.snapshot.laying import lay_out
 from turnout.store.agents import Agent
-from turnout.store.jobs import Job, load_jobs
+from turnout.store.jobs import Job, load_jobs, variables_of
 from turnout.store.queue import Entry, live_runs, next_in
 from turnout.store.store import Store
 from turnout.wire.script import filled
@@ -40,6 +40,7 @@ class Works:
             if entry is None:
                 return None
             job = load_jobs(connection, {entry.job})[entry.job]
+            job = replace(job, spec=replace(job.spec, env=variables_of(connection, entry.job)))
         return _with_work(launch, entry, job, self._prepare(entry, job, launch))
 
     def clear(self) -> None:

@@ -21,7 +21,7 @@ from turnout.hub import listing, looking, shares
 from turnout.hub.adjusting import Adjusting
 from turnout.hub.blobs import Blobs, receive_blob, receive_pack, send_pack
 from turnout.hub.checking import Checkup, check_blobs
-from turnout.hub.foreign import Cancels, with_records
+from turnout.hub.foreign import Cancels, There, with_records
 from turnout.hub.listing import cancelled
 from turnout.hub.notifier import Notifier
 from turnout.hub.reading import Key, reading
@@ -154,9 +154,11 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         if [bool(wanted.runs), wanted.job is not None, wanted.all].count(True) != 1:
             raise InvalidInput("say what to cancel", hint="cancel run NAME…, cancel job NAME, or cancel all")
         runs = await reading(store, select)
-        records = await run_in_threadpool(_cancel_elsewhere, hub.cancels, wanted, runs)
+        there = await run_in_threadpool(hub.cancels.there, runs)
         done = await asyncio.wrap_future(dispatch.cancel(runs, by="user"))
         notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
+        # Second: what ends because its service ended it must be known as cancelled by then.
+        records = await run_in_threadpool(_cancel_elsewhere, hub.cancels, wanted, there)
         return with_records(await reading(store, lambda connection: cancelled(connection, done)), records)
 
     @router.post("/release")
@@ -184,11 +186,10 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     return router
 
 
-def _cancel_elsewhere(cancels: Cancels, wanted: CancelRequest, runs: list[int]) -> list[dict[str, Any]]:
-    """First: another system that is asked twice is no harm, one that is never asked goes on."""
+def _cancel_elsewhere(cancels: Cancels, wanted: CancelRequest, there: There) -> list[dict[str, Any]]:
     if wanted.job is not None:
-        return cancels.job(runs)
-    return cancels.user(runs, wanted.place) if wanted.all else cancels.runs(runs)
+        return cancels.job(there)
+    return cancels.user(there, wanted.place) if wanted.all else cancels.runs(there)
 
 
 def _check_digests(digests: list[str]) -> None:

@@ -23,6 +23,8 @@ from turnout.store.native import Sent, runs_of_job, sent
 from turnout.store.store import Connection, Store
 
 View = dict[str, Any]
+#: Runs by the place they were sent to.
+There = dict[str, list[Sent]]
 
 
 class StatusBody(BaseModel):
@@ -107,10 +109,10 @@ class Cancels:
     targets: Mapping[str, Target]
     store: Store
 
-    def runs(self, runs: Sequence[int]) -> list[View]:
+    def runs(self, there: There) -> list[View]:
         """Ends these runs, by name; what each system says. One that fails says that, and stops nothing."""
         found: list[View] = []
-        for place, mine in self._by_place(runs).items():
+        for place, mine in there.items():
             groups: dict[tuple[str, str], list[str]] = {}
             for each in mine:
                 groups.setdefault((each.workspace, each.node), []).append(each.run)
@@ -118,10 +120,10 @@ class Cancels:
                 found += self._ask(place, names, lambda it: it.cancel_runs(workspace, names, node))  # noqa: B023
         return found
 
-    def job(self, runs: Sequence[int]) -> list[View]:
+    def job(self, there: There) -> list[View]:
         """Ends the job of which these are the runs."""
         found: list[View] = []
-        for place, mine in self._by_place(runs).items():
+        for place, mine in there.items():
             drafts = [
                 DraftRun(each.run, each.workspace, each.experiment, each.node, each.command) for each in mine
             ]  # fmt: skip
@@ -129,9 +131,9 @@ class Cancels:
             found += self._ask(place, names, lambda it: it.cancel_job(mine[0].job, drafts))  # noqa: B023
         return found
 
-    def user(self, runs: Sequence[int], target: str | None) -> list[View]:
+    def user(self, there: There, target: str | None) -> list[View]:
         """Ends all that the user has where these runs are, and at `target`."""
-        places = self._by_place(runs)
+        places = dict(there)
         for place in self.targets:
             if target_of(place) == target and isinstance(self.targets[place].provider, Foreign):
                 places.setdefault(place, [])
@@ -141,13 +143,13 @@ class Cancels:
             found += self._ask(place, names, lambda it: it.cancel_user(target_of(place)))  # noqa: B023
         return found
 
-    def _by_place(self, runs: Sequence[int]) -> dict[str, list[Sent]]:
-        """Those that are with such a system, and not over."""
+    def there(self, runs: Sequence[int]) -> There:
+        """Those of these runs that are with such a system, and not over."""
         if not any(isinstance(target.provider, Foreign) for target in self.targets.values()):
             return {}
         with self.store.read() as connection:
             known = sent(connection, runs)
-        found: dict[str, list[Sent]] = {}
+        found: There = {}
         for each in known:
             target = self.targets.get(each.place)
             if target is not None and isinstance(target.provider, Foreign) and not each.is_over:

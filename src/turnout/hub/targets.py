@@ -132,12 +132,17 @@ class TargetTable(Mapping[str, Target]):
         said = json.dumps(dataclasses.asdict(entry), sort_keys=True, default=str)
         place = place_name(target, hashlib.sha256(said.encode()).hexdigest())
         if place not in self._now:
-            made = self._make(place, entry)
+            made = self._make(place, entry)  # which may take its time, and keeps no other target waiting
             with self._lock:
-                entries = {**self._entries, place: entry}
-                write_private(self._file, json.dumps({each: dataclasses.asdict(entries[each]) for each in entries}))
-                self._entries, self._now = entries, {**self._now, place: made}
+                self._add(place, entry, made)
         return place
+
+    def _add(self, place: str, entry: TargetSettings, made: Target) -> None:
+        """Unless somebody else was quicker."""
+        if place not in self._now:
+            entries = {**self._entries, place: entry}
+            write_private(self._file, json.dumps({each: dataclasses.asdict(entries[each]) for each in entries}))
+            self._entries, self._now = entries, {**self._now, place: made}
 
     def _make(self, place: str, entry: TargetSettings, *, is_known: bool = False) -> Target:
         sockets = self._home.sockets()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shlex
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from turnout.plugin.job_script import PYTHONS, WARNED, pack, script, start_lines
+from turnout.plugin.job_directory import JobDirectory, Record
+from turnout.plugin.job_script import WARNED, script, start_lines
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Need, Observation, Phase, Provider
-from turnout.plugin.transport import SOCKET, SshSettings, Told, Transport, transport
+from turnout.plugin.transport import SshSettings, Told, Transport, transport
 
 _PATIENCE = 90.0  # a scheduler that is busy takes its time
 #: Besides the kinds of `Failure`, what a complaint may mean: nobody can tell whether the job was taken.
@@ -20,31 +20,6 @@ UNCLEAR = "unclear"
 
 #: $1 = where the shell reads what it needs to know first; the command comes by standard input, however long it is.
 _COMMAND = '[ -z "$1" ] || . "$1" || exit 1; eval "set -- $(cat)"; exec "$@" </dev/null'
-_NO_PROGRAM = 44
-_FOLDERS = "orders batches ended cancelled"
-#: $1 = the program's file, if it has to be there already, else its file as it comes, $2 = where that goes.
-_UNPACK = (
-    f'mkdir -p {_FOLDERS} && {{ [ -n "$2" ] || [ -e "$1" ] || exit {_NO_PROGRAM}; }} && tar xof - && '
-    f'{{ [ -z "$2" ] || mv "$1" "$2"; }} && find {_FOLDERS} -type f -mtime +60 -exec rm -f {{}} +'
-)
-#: How jobs ended by their own account, and which of them we ended.
-_RECORDS = (
-    'eval "set -- $(cat)"; cd ended && grep -H "" -- "$@" 2>/dev/null; cd ../cancelled && ls -- "$@" 2>/dev/null; true'
-)
-_MARK = 'mkdir -p cancelled && cd cancelled && eval "touch -- $(cat)"'
-#: $1 = a token: its batches, with its number and how many are in there, and the handles under which it ended.
-_TRACES = (
-    'grep -lx -- "$1" batches/* 2>/dev/null | while read -r each; do echo "batch ${each#batches/} '
-    '$(grep -nx -- "$1" "$each" | cut -d: -f1) $(grep -c "" "$each")"; done; '
-    'grep -l "^$1 " ended/* 2>/dev/null | while read -r each; do echo "ended ${each#ended/}"; done; true'
-)
-#: The arguments are Pythons to try; the relay's order comes by standard input. Nothing happens while one is there.
-_RELAY = (
-    "command -v flock >/dev/null && ! flock -n relay.lock true && exit 0; program=$(ls -t agent-*.pyz | head -n 1); "
-    'order=$(cat); for each in "$@"; do "$each" -c "import sys; sys.exit(sys.version_info < (3, 9))" 2>/dev/null && '
-    '{ printf %s "$order" | PYTHONPATH="$PWD/$program" setsid "$each" -m turnout.agent relay >> relay.log 2>&1 & '
-    'exit 0; }; done; echo "no Python 3.9 or newer there, tried: $*" >&2; exit 3'
-)
 
 
 @dataclass(frozen=True)
@@ -119,6 +94,7 @@ class BatchProvider(Provider):
         super().__init__(settings)
         self.transport: Transport = transport(settings, "clusters", variables=self.variables)
         self.transport.patience = _PATIENCE
+        self._directory = JobDirectory(self.transport)
 
     @abstractmethod
     def options(self, batch: Batch) -> List[str]:
@@ -215,7 +191,7 @@ class BatchProvider(Provider):
         handles = [each for each in handles if _age(each)]  # one word that is no id, and many schedulers end nothing
         if not handles:
             return
-        self.transport.run(_MARK, given=shlex.join(handles).encode())
+        self._directory.mark_cancelled(handles)
         told = self._run(self.cancel_argv(handles))
         lines = [line for line in f"{told.err}\n{told.out}".splitlines() if line.strip()]
         if told.code != 0 and not (lines and all(any(each in line for each in self.already_gone) for line in lines)):
@@ -223,12 +199,7 @@ class BatchProvider(Provider):
 
     def find(self, token: str) -> Optional[Handle]:
         """By the name of its job, which is that of the first launch of its batch; or by the record of its end."""
-        batches, ended = [], []
-        for kind, name, *numbers in (line.split(" ") for line in self.transport.run(_TRACES, token).splitlines()):
-            if kind == "batch":
-                batches.append((name, int(numbers[0]), int(numbers[1])))
-            else:
-                ended.append(name)
+        batches, ended = self._directory.traces(token)
         found = [self._find(*each) for each in batches or [(self.name_of(token), 1, 1)]]
         return max([each for each in found if each is not None] or ended, key=_age, default=None)
 
@@ -251,6 +222,11 @@ class BatchProvider(Provider):
             what = f"{self.transport.place} has no {self.version_argv()[0]}: {told.complaint}"
             return [Finding("problem", what, "name the file that sets its path up: `profile: FILE`")]
         version = (told.out.strip() or self.name).splitlines()[0]
+        try:
+            self._find(self.name_of("none"), 1, 1)  # that its commands are there does not mean that somebody answers
+        except Failure as error:
+            hint = "ask who runs it whether it is up"
+            return [Finding("problem", f"{version} on {self.transport.place} does not answer: {error.message}", hint)]
         return [Finding("ok", f"{version} on {self.transport.place}, jobs share {root}")]
 
     def rest(self) -> None:
@@ -286,28 +262,18 @@ class BatchProvider(Provider):
         for launch in batch.launches:
             files[f"orders/{launch.token}.json"] = launch.stdin
             files[f"orders/{launch.token}.sh"] = start_lines(launch, name).encode()
-        told = self.transport.ask(_UNPACK, name, "", given=pack(files))
-        if told.code == _NO_PROGRAM:
-            fresh = f"{name}.{batch.name}"
-            told = self.transport.ask(_UNPACK, fresh, name, given=pack({**files, fresh: program}))
-        if told.code != 0:
-            raise Failure(f"nothing could be put into {batch.root}: {told.complaint}")
+        self._directory.bring(files, name, program)
 
     def _keep_relay(self, python: str = "") -> None:
-        """One is there, if it is asked for. Its order has the hub's key in it."""
-        if not self.text("relay"):
-            return
-        identity = _read(self.text("identity")).decode()
-        order = {"identity": identity, "listen": self.text("relay"), "socket": SOCKET}
-        pythons = [python] if python else PYTHONS
-        self.transport.run(_RELAY, *pythons, given=json.dumps(order).encode())
+        if listen := self.text("relay"):
+            self._directory.keep_relay(listen, _read(self.text("identity")).decode(), python)
 
     def _ends(self, handles: Sequence[Handle], known: Mapping[Handle, Observation]) -> Dict[Handle, Observation]:
         """How those ended of which the scheduler does not say it by itself: what a job that left by itself wrote down
         is enough; of others the history may know more."""
         if not handles:
             return {}
-        records, cancelled = self._records(handles)
+        records, cancelled = self._directory.records(handles)
         told_to = [handle for handle in handles if handle not in records or records[handle].said == WARNED]
         unsaid = [handle for handle in told_to if handle not in known or known[handle].exit_code is None]
         argv = self.history_argv(unsaid) if unsaid else []
@@ -320,18 +286,6 @@ class BatchProvider(Provider):
                 seen = replace(seen, reason="cancelled")
             ends[handle] = _with_record(seen, records[handle]) if handle in records else seen
         return ends
-
-    def _records(self, handles: Sequence[Handle]) -> Tuple[Dict[Handle, "_Record"], Set[Handle]]:
-        """What jobs wrote of their end, and which were cancelled by us."""
-        records, cancelled = {}, set()
-        for line in self.transport.run(_RECORDS, given=shlex.join(handles).encode()).splitlines():
-            handle, is_record, text = line.partition(":")
-            if is_record:
-                _, code, said = text.split(" ", 2)
-                records[handle] = _Record(int(code), said)
-            else:
-                cancelled.add(handle)
-        return records, cancelled
 
     def _run(self, argv: Sequence[str]) -> Told:
         return self.transport.ask(_COMMAND, self.text("profile"), given=shlex.join(argv).encode())
@@ -365,20 +319,12 @@ def megabytes(memory: int) -> int:
     return -(-memory // (1 << 20))
 
 
-@dataclass(frozen=True)
-class _Record:
-    """What a job wrote of its end. `said`: that it was warned, or what went wrong."""
-
-    code: int
-    said: str
-
-
 def _is_bare(seen: Observation) -> bool:
     """Whether nothing but its exit tells why it is over."""
     return seen.reason in ("", "signal", "exit_code")
 
 
-def _with_record(seen: Observation, record: _Record) -> Observation:
+def _with_record(seen: Observation, record: Record) -> Observation:
     if seen.exit_code is not None:
         return seen
     reason = seen.reason or ("signal" if record.code > 128 else "exit_code" if record.code else "")

@@ -23,7 +23,8 @@ PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11", "p
 #: What a job says of its end when it was told to end.
 WARNED = "warned"
 #: What a job does. A signal that warns of its end (TERM and, of some schedulers, others) becomes a TERM of the agent,
-#: which gives back what it has; its order is then kept, for the job may be started again.
+#: which gives back what it has; its order is then kept, for the job may be started again. Some schedulers tell every
+#: process, and the agent may be gone before this shell hears of it: hence the second at the end.
 _SCRIPT = """\
 #!/bin/sh
 {directives}
@@ -46,6 +47,7 @@ done
 [ -n "$python" ] || end 127 "no Python 3.9 or newer there, tried: $*"
 (trap '' USR1 USR2 XCPU; PYTHONPATH="$PWD/$program" exec "$python" -m turnout.agent < "orders/$token.json") & pid=$!
 while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done
+sleep 1
 [ -n "$warned" ] || rm -f "orders/$token.json" "orders/$token.sh"
 end "$code" "$warned"
 """

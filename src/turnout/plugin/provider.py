@@ -1,8 +1,8 @@
 """The contract of a compute provider: one class that starts agents somewhere and tells how they are.
 
 A provider sees launches and handles, never users, the store or the screen. Its constructor does no IO. It never
-prints, sleeps, starts threads, polls or retries: the core owns time. Its methods are called from several threads, one
-call at a time per instance.
+prints, sleeps, polls, retries or leaves a thread behind when it returns: the core owns time. Its methods are called
+from several threads, one call at a time per instance.
 """
 
 from __future__ import annotations

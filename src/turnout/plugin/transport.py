@@ -128,7 +128,6 @@ _SAFE = (
     "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=10",
     "-o", "ServerAliveInterval=4", "-o", "ServerAliveCountMax=2", "-o", "ControlPersist=yes",
 )  # fmt: skip
-_FORWARD = ("-o", "ExitOnForwardFailure=yes")
 _LOGIN = ("Permission denied", "Host key verification failed", "host key is known", "REMOTE HOST IDENTIFICATION")
 _LOST = 255  # what ssh itself exits with
 #: What a script prints before all else: start-up files of the shell over there may have printed something already.
@@ -212,7 +211,7 @@ class Ssh(Transport):
         _check_length(root)
         if is_new:
             forward = ["-R", f"{root}/{SOCKET}:{self.socket}"] if self.socket else []
-            _check_reached(_told(self._ssh(["-M", "-N", "-f", *_FORWARD, *forward], stays=True)))
+            _check_reached(_told(self._ssh(["-M", "-N", "-f", "-o", "ExitOnForwardFailure=yes", *forward], stays=True)))
         return root
 
     def _ssh(

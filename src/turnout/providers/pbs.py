@@ -11,6 +11,8 @@ from turnout.plugin.provider import Handle, Observation, Phase
 from turnout.plugin.transport import Told
 
 _ID = re.compile(r"^(\d+)(\[\d*\])?(\.[\w.-]+)?$")
+_FIELD = re.compile(r"^(?: {4}|\t)([\w.]+) = (.*)$")
+_UNKNOWN = "153"  # of the jobs it was asked for, it knows not all
 _NOT_THERE = ("Unknown Job I", "Job has finished")
 #: Letters of both families, see qstat(1). Subjobs that are over are X with PBS Pro, and F or C everything else.
 _PHASES = {
@@ -96,10 +98,13 @@ class PbsProvider(BatchProvider):
 
     def status_argv(self, handles: Sequence[Handle]) -> list[str]:
         jobs = {each.partition("[")[0] + ("[]" if "[" in each else "") for each in handles}
-        return self._qstat("-f", "-t", *sorted(jobs))
+        tasks = ["-t"] if any("[" in each for each in jobs) else []
+        return self._qstat("-f", *tasks, *sorted(jobs))
 
     def parse_status(self, told: Told) -> dict[Handle, Observation]:
         jobs = _jobs(told)
+        if not jobs and not any(each in told.out for each in (*_NOT_THERE, f"{_DONE} {_UNKNOWN}")):
+            raise ValueError("qstat names none of the jobs that it was asked for, and does not say why")
         return {_handle(name): _observation(_handle(name), fields) for name, fields in jobs.items()}
 
     def cancel_argv(self, handles: Sequence[Handle]) -> list[str]:
@@ -138,20 +143,21 @@ def _handle(native: str) -> Handle:
 def _jobs(told: Told) -> dict[str, dict[str, str]]:
     """What ``qstat -f`` prints: a line that names a job, and fields, whose lines go on after a tab. ValueError when it
     did not come to its end, or failed for another reason than jobs that it does not know."""
-    text, _, code = told.out.rstrip().rpartition(_DONE)
-    if code.strip() != "0" and not (code.strip().isdigit() and any(each in text for each in _NOT_THERE)):
+    text, _, said = told.out.rstrip().rpartition(_DONE)
+    code = said.strip()
+    if code not in ("0", _UNKNOWN) and not (code.isdigit() and any(each in text for each in _NOT_THERE)):
         raise ValueError("qstat did not say what it was asked for")
     jobs: dict[str, dict[str, str]] = {}
     fields: dict[str, str] = {}
     last = ""
     for line in text.splitlines():
-        if line.startswith("Job Id: "):
-            fields = jobs[line[len("Job Id: ") :].strip()] = {}
+        if line.startswith("Job Id:"):
+            fields = jobs[line[len("Job Id:") :].strip()] = {}
+        elif found := _FIELD.match(line):
+            last = found.group(1)
+            fields[last] = found.group(2)
         elif line.startswith("\t") and last in fields:
             fields[last] += line[1:]
-        elif line.startswith("    ") and " = " in line:
-            last, _, value = line.strip().partition(" = ")
-            fields[last] = value
     if any("job_state" not in fields for fields in jobs.values()):
         raise ValueError("qstat gave less than it was asked for")
     return jobs

@@ -100,6 +100,14 @@ def load_environment(connection: sa.Connection, digest: str) -> dict[str, str]:
     return dict(json.loads(text or "{}"))
 
 
+def variables_of(connection: sa.Connection, job: int) -> dict[str, str]:
+    """Those that were set for the runs of a job, of all that they get."""
+    table = schema.jobs
+    row = connection.execute(sa.select(table.c.spec, table.c.environment).where(table.c.id == job)).one()
+    values = load_environment(connection, row.environment)
+    return {name: values[name] for name in json.loads(row.spec).get("env_names", []) if name in values}
+
+
 def environment_digests(connection: sa.Connection, ids: set[int]) -> dict[int, str]:
     table = schema.jobs
     select = sa.select(table.c.id, table.c.environment).where(table.c.id.in_(ids))

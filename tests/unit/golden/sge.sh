@@ -29,5 +29,6 @@ done
 [ -n "$python" ] || end 127 "no Python 3.9 or newer there, tried: $*"
 (trap '' USR1 USR2 XCPU; PYTHONPATH="$PWD/$program" exec "$python" -m turnout.agent < "orders/$token.json") & pid=$!
 while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done
+sleep 1
 [ -n "$warned" ] || rm -f "orders/$token.json" "orders/$token.sh"
 end "$code" "$warned"

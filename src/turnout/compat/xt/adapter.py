@@ -32,7 +32,7 @@ class XtProvider(Provider, Foreign):
         self._options = options
         self._definition = dict(plugin.definition)
         self._journal = Journal(plugin.records)
-        self._cancelled: set[str] = set()
+        self._cancelled: dict[str, Ended] = {}
 
     @classmethod
     def around(cls, found: Any, plugin: Plugin) -> XtProvider:
@@ -136,16 +136,23 @@ class XtProvider(Provider, Foreign):
 
     def cancel_runs(self, workspace: str, runs: Sequence[str], node: str) -> list[Ended]:
         given = {"workspace": workspace, "run_names": list(runs), "box_name": node}
-        self._cancelled |= set(runs)
-        return records.to_ended(call(self._backend.cancel_runs_by_names, given), node)
+        return self._ended(runs, records.to_ended(call(self._backend.cancel_runs_by_names, given), node))
 
     def cancel_job(self, job: str, runs: Sequence[DraftRun]) -> list[Ended]:
         given = {"job_id": job, "runs_by_box": records.by_box(map(records.of_draft, runs))}
-        self._cancelled |= {run.run for run in runs}
-        return records.to_ended(call(self._backend.cancel_runs_by_job, given))
+        return self._ended([run.run for run in runs], records.to_ended(call(self._backend.cancel_runs_by_job, given)))
 
     def cancel_user(self, node: str) -> list[Ended]:
-        return records.to_ended(call(self._backend.cancel_runs_by_user, {"box_name": node}), node)
+        return self._ended((), records.to_ended(call(self._backend.cancel_runs_by_user, {"box_name": node}), node))
+
+    def _ended(self, runs: Sequence[str], told: list[Ended]) -> list[Ended]:
+        """What a cancel told; of a run that an earlier one had killed, what that told. `runs` were asked for."""
+        for run in runs:
+            self._cancelled.setdefault(run, Ended(run))
+        for each in told:
+            if not self._cancelled.get(each.run, each).killed:
+                self._cancelled[each.run] = each
+        return [self._cancelled.get(each.run, each) for each in told]
 
     def _take_options(self, options: Any) -> dict[str, Any]:
         """The options of the command at hand, also where the backend was given them when it was made."""

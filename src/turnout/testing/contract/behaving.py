@@ -12,7 +12,8 @@ from unittest import SkipTest
 
 from turnout.plugin.provider import Failure, Finding, Phase
 from turnout.testing.contract.bench import Bench, Broken, expect
-from turnout.testing.contract.watch import SLEEP, THREADS, heard
+from turnout.testing.contract.hub import KitHub
+from turnout.testing.contract.watch import SLEEP, heard
 
 _LEVELS = ("ok", "warning", "problem")
 
@@ -24,11 +25,13 @@ class Behaving(Bench):
             self._live()
         expect(not text[0], f"it prints: {text[0][:200]!r}")
 
-    def test_it_starts_no_thread(self) -> None:
-        """No method starts a thread: the core owns them."""
-        with heard(THREADS) as done:
-            self._live()
-        expect(not done, f"it starts threads: {done}")
+    def test_it_leaves_no_thread_behind(self) -> None:
+        """Whatever a method does is done when it returns: no thread of it goes on."""
+        before = threading.enumerate()
+        self._live()
+        others = [each for each in threading.enumerate() if each not in before]
+        left = [each.name for each in others if not KitHub.owns(each)]
+        expect(not left, f"threads go on after its methods returned: {', '.join(left)}")
 
     def test_it_never_sleeps(self) -> None:
         """No method waits by itself: the core owns time, and asks again."""

@@ -60,6 +60,11 @@ class KitHub:
             self._server.shutdown()
             self._server.server_close()
 
+    @staticmethod
+    def owns(thread: threading.Thread) -> bool:
+        """Whether a thread is one in which a hub of the kit answers."""
+        return "process_request_thread" in thread.name
+
     def program(self, id: str) -> Program:
         with self._news:
             return self._programs.setdefault(id, Program())

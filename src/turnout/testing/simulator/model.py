@@ -167,11 +167,11 @@ class ModelEngine:
             self._new_session(agent, grants, current)
 
     def tend(self, now: float) -> None:
+        for agent_id in self._sessions.lost(now):
+            if agent_id in self._known:
+                self._give_up(self._known[agent_id], "no sign of life")
         for _, target in sorted(self._targets.items()):
             mine = {agent.id for agent in self._known.values() if agent.target == target.name}
-            for agent_id in self._sessions.lost(now):
-                if agent_id in mine:
-                    self._give_up(self._known[agent_id], "no sign of life")
             for agent_id, attempts in self._sessions.dropped().items():
                 if agent_id in mine:
                     self._lose(agent_id, attempts)

@@ -70,6 +70,7 @@ class Simulation:
         self.watched = Watched(self._changed)
         self.hub = Hub(world, self._engine)
         names = ["left", "right"][: world.rng.choice((1, 2, 2))]
+        self.has_sites = sites
         self.yards = {name: (Siding if sites else Yard)(self._machine(name), self._agent) for name in names}
         self.person = Person(world, self.hub, self.weather, names)
         self.faults = Faults(world, self.hub, list(self.yards.values()), self.weather, _FAULTS_SECONDS, spared)
@@ -134,7 +135,7 @@ class Simulation:
         )
 
     def _engine(self, hub: Hub) -> Engine:
-        terms = Terms(interval=LEASE / 12, most=3)
+        terms = Terms(interval=LEASE / 12, most=3) if self.has_sites else Terms()
         targets = {name: Target(name, yard, terms) for name, yard in self.yards.items()}
         if self.database is not None:
             return RealEngine(hub, self.database, targets, self.watched)

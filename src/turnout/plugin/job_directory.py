@@ -1,0 +1,96 @@
+"""The directory that jobs share with who submits them (see `job_script`), as it is used from here."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import Dict, List, Mapping, Sequence, Set, Tuple
+
+from turnout.plugin.job_script import PYTHONS, pack
+from turnout.plugin.provider import Failure, Handle
+from turnout.plugin.transport import SOCKET, Transport
+
+_NO_PROGRAM = 44
+_FOLDERS = "orders batches ended cancelled"
+#: $1 = the program's file, if it has to be there already, else its file as it comes, $2 = where that goes.
+_UNPACK = (
+    f'mkdir -p {_FOLDERS} && {{ [ -n "$2" ] || [ -e "$1" ] || exit {_NO_PROGRAM}; }} && tar xof - && '
+    f'{{ [ -z "$2" ] || mv "$1" "$2"; }} && find {_FOLDERS} -type f -mtime +60 -exec rm -f {{}} +'
+)
+#: How jobs ended by their own account, and which of them we ended.
+_RECORDS = (
+    'eval "set -- $(cat)"; cd ended && grep -H "" -- "$@" 2>/dev/null; cd ../cancelled && ls -- "$@" 2>/dev/null; true'
+)
+_MARK = 'mkdir -p cancelled && cd cancelled && eval "touch -- $(cat)"'
+#: $1 = a token: its batches, with its number and how many are in there, and the handles under which it ended.
+_TRACES = (
+    'grep -lx -- "$1" batches/* 2>/dev/null | while read -r each; do echo "batch ${each#batches/} '
+    '$(grep -nx -- "$1" "$each" | cut -d: -f1) $(grep -c "" "$each")"; done; '
+    'grep -l "^$1 " ended/* 2>/dev/null | while read -r each; do echo "ended ${each#ended/}"; done; true'
+)
+#: The arguments are Pythons to try; the relay's order comes by standard input. Nothing happens while one is there.
+_RELAY = (
+    "command -v flock >/dev/null && ! flock -n relay.lock true && exit 0; program=$(ls -t agent-*.pyz | head -n 1); "
+    'order=$(cat); for each in "$@"; do "$each" -c "import sys; sys.exit(sys.version_info < (3, 9))" 2>/dev/null && '
+    '{ printf %s "$order" | PYTHONPATH="$PWD/$program" setsid "$each" -m turnout.agent relay >> relay.log 2>&1 & '
+    'exit 0; }; done; echo "no Python 3.9 or newer there, tried: $*" >&2; exit 3'
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a job wrote of its end. `said`: that it was warned, or what went wrong."""
+
+    code: int
+    said: str
+
+
+class JobDirectory:
+    """Reached over a transport. Every method may raise as that does."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._over = transport
+
+    def bring(self, files: Mapping[str, bytes], name: str, program: bytes) -> None:
+        """These files are there, and under its name the program, which is sent only if it was not. Failure when there
+        is no room."""
+        told = self._over.ask(_UNPACK, name, "", given=pack(files))
+        if told.code == _NO_PROGRAM:
+            fresh = f"{name}.{min(files).replace('/', '.')}"
+            told = self._over.ask(_UNPACK, fresh, name, given=pack({**files, fresh: program}))
+        if told.code != 0:
+            raise Failure(f"nothing could be put into {self._over.enter()}: {told.complaint}")
+
+    def records(self, handles: Sequence[Handle]) -> Tuple[Dict[Handle, Record], Set[Handle]]:
+        """What jobs wrote of their end, and which were cancelled by us."""
+        records, cancelled = {}, set()
+        for line in self._over.run(_RECORDS, given=shlex.join(handles).encode()).splitlines():
+            handle, is_record, text = line.partition(":")
+            if is_record:
+                _, code, said = text.split(" ", 2)
+                records[handle] = Record(int(code), said)
+            else:
+                cancelled.add(handle)
+        return records, cancelled
+
+    def mark_cancelled(self, handles: Sequence[Handle]) -> None:
+        """That they are to be ended by us."""
+        self._over.run(_MARK, given=shlex.join(handles).encode())
+
+    def traces(self, token: str) -> Tuple[List[Tuple[str, int, int]], List[Handle]]:
+        """Of a launch: the batches it is in (name, its number there, how many are in it), and the handles under which
+        it ended."""
+        batches, ended = [], []
+        for kind, name, *numbers in (line.split(" ") for line in self._over.run(_TRACES, token).splitlines()):
+            if kind == "batch":
+                batches.append((name, int(numbers[0]), int(numbers[1])))
+            else:
+                ended.append(name)
+        return batches, ended
+
+    def keep_relay(self, listen: str, identity: str, python: str = "") -> None:
+        """A relay is there that listens for nodes, and shows this identity of the hub's."""
+        order = {"identity": identity, "listen": listen, "socket": SOCKET}
+        pythons = [python] if python else PYTHONS
+        self._over.run(_RELAY, *pythons, given=json.dumps(order).encode())
