@@ -237,7 +237,7 @@ class Agent:
         free = {"max_runs": 4, "slots": slots, "memory": PLENTY, "gpus": 8, "running": {}, **room}
         free["gpus"] = free_gpus(free["gpus"])
         taker = Taker(agent=self.id, queue=self.queue or self.target, node=self.node, room=Room(**free))
-        return self.lab.store.write(lambda tx: take(tx, self.lab.jobs, taker))
+        return self.lab.store.write(lambda tx: take(tx, self.lab.jobs, taker)).grants
 
     def tell(self, *items: Fact | Piece) -> Receipt:
         """One report of these facts and pieces of streams."""

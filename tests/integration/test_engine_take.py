@@ -230,15 +230,16 @@ def test_what_a_run_is_executed_in_comes_with_its_order(lab: Lab) -> None:
 
 def test_it_is_told_when_a_run_lacks_gpus(lab: Lab) -> None:
     """Then the agent looks at them again."""
-    told: list[bool] = []
     agent, jobs = lab.agent(), Jobs()
     room = Room(max_runs=4, slots=4, memory=0, gpus=free_gpus(1), running={})
-    taker = Taker(agent=agent.id, queue="local", node="n", room=room, lacks_gpus=told.append)
+    taker = Taker(agent=agent.id, queue="local", node="n", room=room)
     lab.submit(("a",), ("b",), resources=Resources(gpus=1))
-    assert len(lab.store.write(lambda tx: take(tx, jobs, taker))) == 1
+    first = lab.store.write(lambda tx: take(tx, jobs, taker))
+    assert len(first.grants) == 1 and first.lacks_gpus
     lab.submit(("c",))
-    lab.store.write(lambda tx: take(tx, jobs, replace(taker, room=replace(room, gpus=free_gpus(2)))))
-    assert told == [True, False]
+    second = lab.store.write(lambda tx: take(tx, jobs, replace(taker, room=replace(room, gpus=free_gpus(2)))))
+    assert not second.lacks_gpus
+    assert not lab.store.write(lambda tx: take(tx, jobs, taker)).saw_any
 
 
 def test_a_job_that_was_undone_is_not_remembered(lab: Lab) -> None:
@@ -253,10 +254,10 @@ def test_a_job_that_was_undone_is_not_remembered(lab: Lab) -> None:
 
     def undone(tx: Tx) -> None:
         send(tx, 3)
-        assert [grant.gpus for grant in take(tx, jobs, taker)] == [3]
+        assert [grant.gpus for grant in take(tx, jobs, taker).grants] == [3]
         raise RuntimeError("the disk, say")
 
     with pytest.raises(RuntimeError):
         lab.store.write(undone)
     lab.store.write(partial(send, gpus=5))
-    assert [grant.gpus for grant in lab.store.write(lambda tx: take(tx, jobs, taker))] == [5]
+    assert [grant.gpus for grant in lab.store.write(lambda tx: take(tx, jobs, taker)).grants] == [5]

@@ -11,9 +11,10 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from turnout.engine import steer
+from turnout.engine.quiet import Quiet
 from turnout.engine.report import Receipt, Telling, report
 from turnout.engine.sessions import Session, Sessions
-from turnout.engine.take import Jobs, Taker, held_by, job_orders, take
+from turnout.engine.take import Jobs, Taken, Taker, held_by, job_orders, take
 from turnout.errors import Denied
 from turnout.schedule.machine import Cause, Lost, RunRecord
 from turnout.store.agents import Agent, boot_of, set_kept, set_up
@@ -31,12 +32,13 @@ class Dispatch:
 
     def __init__(
         self, store: Store, sessions: Sessions, *, max_runs: Callable[[Agent, int], int],
-        idle: Callable[[Agent], float],
+        idle: Callable[[Agent], float], quiet: Quiet | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._sessions = sessions
         self._max_runs = max_runs
         self._idle = idle
+        self._quiet = quiet
         self._jobs = Jobs()
         self._orders: OrderedDict[int, JobOrder] = OrderedDict()
 
@@ -87,22 +89,25 @@ class Dispatch:
                 return None
             if room.slots + room.ahead <= 0:
                 return None
+            if self._quiet is not None and self._quiet.is_empty(session.queue, time.monotonic()):
+                return None
             session.taking = True
+        stamp = self._quiet.stamp(session.queue) if self._quiet is not None else None
+        taker = Taker(agent=session.agent, queue=session.queue, node=session.node, room=room)
 
-        def lacks_gpus(lacks: bool) -> None:
-            session.wants_gpus = lacks and bool(room.gpus)
-
-        taker = Taker(agent=session.agent, queue=session.queue, node=session.node, room=room, lacks_gpus=lacks_gpus)
-
-        def done(future: Future[list[Grant]]) -> None:
+        def done(future: Future[Taken]) -> None:
             with self._sessions.lock:
                 session.taking = False
                 if future.exception() is None:
-                    self._newest(session).grant(future.result())
+                    taken = future.result()
+                    self._newest(session).grant(taken.grants)
+                    session.wants_gpus = taken.lacks_gpus and bool(room.gpus)
+                    if self._quiet is not None and stamp is not None and not taken.saw_any:
+                        self._quiet.found_empty(session.queue, stamp, time.monotonic())
 
         future = self._store.submit(lambda tx: take(tx, self._jobs, taker))
         future.add_done_callback(done)
-        return _then(future, lambda grants: grants)
+        return _then(future, lambda taken: taken.grants)
 
     def report(self, session: Session, telling: Telling) -> Future[Receipt]:
         def answer(receipt: Receipt) -> Receipt:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from turnout.engine.family import Family
 from turnout.model.ids import job_name
@@ -27,14 +28,12 @@ _JOBS_KEPT = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taker:
-    """The agent that takes, from which queue, and what its node has free. `lacks_gpus` hears whether a run that asks
-    for GPUs could not be given to it."""
+    """The agent that takes, from which queue, and what its node has free."""
 
     agent: int
     queue: str
     node: str
     room: Room
-    lacks_gpus: Callable[[bool], None] = lambda lacks: None
 
 
 class Jobs:
@@ -58,7 +57,16 @@ class Jobs:
         return found
 
 
-def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
+class Taken(NamedTuple):
+    """What the agent was given, whether there was anything in its queue, and whether a run that asks for GPUs could not
+    be given to it."""
+
+    grants: list[Grant]
+    saw_any: bool
+    lacks_gpus: bool
+
+
+def take(tx: Tx, jobs: Jobs, taker: Taker) -> Taken:
     """Gives the agent as many waiting runs as fit. What is returned is committed as its attempt.
 
     An agent that was given up gets nothing: nobody would ever ask for its runs again.
@@ -86,9 +94,8 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
             lacking.add(waiting.job)
 
     placed = choose(queue(), taker.room, most=_GRANT_AT_MOST, passed=pass_over)
-    taker.lacks_gpus(bool(lacking))
     if not placed or is_gone(tx, taker.agent):
-        return []
+        return Taken([], bool(entries), bool(lacking))
     ledger = Ledger(tx)
     for item in placed:
         ledger.add(entries[item.run].record)
@@ -104,7 +111,7 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> list[Grant]:
     if any(grant.keep for grant in grants):
         set_kept(tx, taker.agent, True)
     tx.touch("runs")
-    return grants
+    return Taken(grants, bool(entries), bool(lacking))
 
 
 def held_by(tx: Tx, jobs: Jobs, agent: int, max_runs: int) -> tuple[list[Grant], dict[Attempt, str | None]]:

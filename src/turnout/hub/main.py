@@ -31,6 +31,7 @@ from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet
 from turnout.engine.hosts import Hosts
 from turnout.engine.loop import Loop
+from turnout.engine.quiet import Quiet
 from turnout.engine.sessions import Sessions
 from turnout.engine.target import Target
 from turnout.engine.works import Works
@@ -99,10 +100,12 @@ class Hub:
             in_use = places_in_use(connection)
         self._hosts = Hosts(home, is_shared=is_shared)
         self._targets = TargetTable(home, self._settings, in_use, hosts=self._hosts)
+        self._quiet = Quiet()
         self._dispatch = Dispatch(
             self._store, self._sessions,
             max_runs=lambda agent, cpus: self._targets[agent.target].max_runs(agent.seat, cpus),
             idle=lambda agent: self._targets[agent.target].idle(self._settings.hub.agent_idle),
+            quiet=self._quiet,
         )  # fmt: skip
         sockets = home.sockets()
         self._socket_paths = sockets / "hub.sock", sockets / "agent.sock"
@@ -211,6 +214,7 @@ class Hub:
         return counted
 
     def _committed(self, topics: frozenset[str]) -> None:
+        self._quiet.stir(topics)  # before anyone is woken
         self.notifier.publish(topics)
         if any(topic.startswith("queue") for topic in topics):
             self._engine.wake()

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
-from turnout.engine.take import Taker
+from turnout.engine.take import Taken, Taker
 from turnout.model.event import EventName
 from turnout.model.ids import job_name, run_name
 from turnout.model.spec import JobSpec
@@ -71,11 +71,12 @@ def _insert(
     return ledger.apply(machine.enqueue(ledger.note(record.id, EventName.CREATED, {}), tx.now))
 
 
-def take(tx: Tx, taker: Taker) -> list[Grant]:
+def take(tx: Tx, taker: Taker) -> Taken:
     """Gives the agent as many waiting runs as fit; nothing to one that is gone."""
     disk = tx.disk
+    saw_any = any(is_waiting(each) and disk.rows[each.id].queue == taker.queue for each in disk.records.values())
     if taker.agent not in disk.agents:
-        return []
+        return Taken([], saw_any, lacks_gpus=False)
     placed = choose(_queue(disk, taker), taker.room, most=128)
     ledger = Ledger(tx)
     ledger.load(item.run for item in placed)
@@ -86,7 +87,7 @@ def take(tx: Tx, taker: Taker) -> list[Grant]:
         grants.append(_grant(disk, claimed, item.slots))
     _drain(tx, ledger, {disk.rows[item.run].job for item in placed})
     ledger.flush()
-    return grants
+    return Taken(grants, saw_any, lacks_gpus=False)
 
 
 def _queue(disk: Disk, taker: Taker) -> Iterator[Waiting]:

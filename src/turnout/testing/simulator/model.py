@@ -8,11 +8,12 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from turnout.engine.quiet import Quiet
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
-from turnout.engine.take import Taker
+from turnout.engine.take import Taken, Taker
 from turnout.engine.target import Target
 from turnout.model.state import Reason
 from turnout.plugin.provider import Failure, Launch
@@ -44,6 +45,7 @@ class ModelEngine:
         self._targets = {name: Target(name, target.provider) for name, target in targets.items()}
         self._writer = Writer(hub, self._transact)
         self._known: dict[int, Agent] = {}
+        self._quiet = Quiet()
 
     def _transact(self, works: list[Callable[[Tx], Any]]) -> tuple[list[Any], set[str]]:
         tx = Tx(self._disk, self._hub.world.clock.time())
@@ -55,6 +57,7 @@ class ModelEngine:
                 results.append(refusal)
             self._watched.look(self._disk.records.values())
         self._hub.world.seen |= tx.seen
+        self._quiet.stir(tx.touched)
         return results, tx.touched
 
     # --- the conversation with agents ---------------------------------------------------------------------------------
@@ -92,17 +95,23 @@ class ModelEngine:
         room = session.room()
         if session.taking or session.leaving or self._newest(session) is not session or room.slots + room.ahead <= 0:
             return None
+        if self._quiet.is_empty(session.queue, self._hub.monotonic()):
+            self._hub.world.sometimes("queue known to be empty")
+            return None
         session.taking = True
+        stamp = self._quiet.stamp(session.queue)
         taker = Taker(agent=session.agent, queue=session.queue, node=session.node, room=room)
 
-        def done(future: Future[list[Grant]]) -> None:
+        def done(future: Future[Taken]) -> None:
             session.taking = False
             if future.exception() is None:
-                self._newest(session).grant(future.result())
+                self._newest(session).grant(future.result().grants)
+                if not future.result().saw_any:
+                    self._quiet.found_empty(session.queue, stamp, self._hub.monotonic())
 
         future = self._writer.submit(lambda tx: actions.take(tx, taker))
         future.add_done_callback(done)
-        return future
+        return _then(future, lambda taken: taken.grants)
 
     def report(self, session: Session, telling: Telling) -> Future[Receipt]:
         def answer(receipt: Receipt) -> Receipt:

@@ -17,6 +17,7 @@ from turnout.engine import dispatch as dispatch_module
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet
 from turnout.engine.pool import Pool
+from turnout.engine.quiet import Quiet
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session
 from turnout.engine.steer import Cancelled
@@ -111,7 +112,10 @@ class RealEngine:
         self._watched = watched
         self._writer = Writer(hub, self._transact)
         store: Any = _Store(self._writer, database)
-        self.dispatch = Dispatch(store, hub.sessions, max_runs=lambda _agent, _cpus: MAX_RUNS, idle=lambda _agent: IDLE)
+        self._quiet = Quiet()
+        self.dispatch = Dispatch(
+            store, hub.sessions, max_runs=lambda _agent, _cpus: MAX_RUNS, idle=lambda _agent: IDLE, quiet=self._quiet
+        )
         fresh = {name: Target(name, target.provider, target.terms) for name, target in targets.items()}
         self._fleet = _Fleet(
             store, hub.sessions, self.dispatch, fresh, Path("nodes"), "", NODE, lambda agent: None,
@@ -128,6 +132,7 @@ class RealEngine:
                 except TurnoutError as refusal:
                     results.append(Refused(refusal.status, refusal.message))
                 self._watched.look(self._database.records(connection))
+        self._quiet.stir(tx.touched)
         return results, tx.touched
 
     def recover(self) -> None:
