@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CORES  := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Tests start real hubs and agents: beyond eight workers they only wait for each other.
-PYTEST := $(BIN)/python -m pytest -n $(shell [ $(CORES) -gt 8 ] && echo 8 || echo $(CORES)) --dist loadgroup
+WORKERS := $(shell [ $(CORES) -gt 8 ] && echo 8 || echo $(CORES))
+SUITES :=
 CODE   := src tests examples benchmarks
 
 .DEFAULT_GOAL := help
@@ -17,16 +18,16 @@ help: ## show this list
 demo: $(VENV)/.demo-installed ## run the bundled example over a grid of parameters and plot it
 	@scripts/demo
 
-test: $(VENV)/.dev-installed ## install what the tests need and run all of them
+test: $(VENV)/.dev-installed ## install what the tests need and run all of them (or SUITES="unit faults")
 	@scripts/test-deps postgres sshd namespaces slurm gridengine strace podman docker python3.9
-	@$(PYTEST)
+	@scripts/test-suites $(BIN)/python $(WORKERS) $(SUITES)
 
 check: $(VENV)/.dev-installed ## format, lint, types, layers, unit tests
 	@scripts/test-deps python3.9
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy --strict
-	@$(PYTEST) tests/unit
+	@scripts/test-suites $(BIN)/python $(WORKERS) unit
 
 bench: $(VENV)/.bench-installed ## print the benchmark table (against xargs, GNU parallel, HyperQueue)
 	@scripts/test-deps parallel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -57,7 +58,15 @@ def call(*argv: str, check: bool = True) -> str:
 
 @contextmanager
 def running_gridengine() -> Iterator[None]:
-    """Its daemons, with what earlier ones remembered of queues and jobs."""
+    """Its daemons, with what earlier ones remembered of queues and jobs. Whoever wants it as well waits."""
+    with open(Path(tempfile.gettempdir()) / "turnout-gridengine.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with _running():
+            yield
+
+
+@contextmanager
+def _running() -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="turnout-sge-"))
     common = Path(ENVIRONMENT["SGE_ROOT"]) / "default" / "common"
     (common / "host_aliases").write_text(f"localhost {socket.gethostname().partition('.')[0]}\n")
@@ -71,7 +80,8 @@ def running_gridengine() -> Iterator[None]:
         call("qmod", "-cq", "all.q", check=False)
         yield
     finally:
-        call("qdel", "-f", "-u", "*", check=False)
+        with suppress(subprocess.TimeoutExpired):
+            call("qdel", "-f", "-u", "*", check=False)
         _stop()
         shutil.rmtree(folder, ignore_errors=True)
 

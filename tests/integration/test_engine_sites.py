@@ -223,7 +223,7 @@ def test_near_its_end_a_node_gets_only_what_will_be_over_by_then(lab: Lab) -> No
     lab.submit(("short",), resources=Resources(seconds=60.0))
     town.tend(0)
     (launch,) = town.cluster.launches
-    assert launch.need.seconds == 3600.0 and json.loads(launch.stdin)["seconds"] == 3600.0 - 180.0
+    assert launch.need.seconds == 3600.0 and json.loads(launch.stdin)["seconds"] == 3600.0 - 300.0
     town.greet(launch, cpus=4, seconds=100.0)
     assert lab.states("run1") == ["queued"] and lab.states("run2") == ["starting"]
 

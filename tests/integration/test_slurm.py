@@ -122,7 +122,9 @@ def test_one_that_makes_room_for_others_is_preempted(site: Site, cluster: Cluste
     launch = site.launch(stays=True, need=Need(cpus=32))
     (handle,) = site.submit(launch)
     site.wait_started(launch)
-    urgent = cluster("sbatch", "--parsable", "-p", "urgent", "-N", "2", "--exclusive", "--wrap", "sleep 60").strip()
+    urgent = cluster(
+        "sbatch", "--parsable", "-p", "urgent", "-N", "2", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 60"
+    ).strip()
     try:
         assert site.wait_gone(handle, 60.0).reason == "preempted"
     finally:

@@ -80,3 +80,13 @@ def test_sizes_and_times_are_rounded_up() -> None:
 @pytest.mark.parametrize("name", ["slurm", "sge", "pbs", "torque"])
 def test_a_token_is_in_the_name_of_its_job(name: str) -> None:
     assert LAUNCH.token[:12] in provider(name).name_of(LAUNCH.token)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "slurm", "sge"),
+    [(3600.0, "@120", "00:58:00"), (600.0, "@30", "00:09:30"), (60.0, "@3", "00:00:57"), (90.0, "@4", "00:01:26")],
+)
+def test_who_has_little_time_is_warned_late(seconds: float, slurm: str, sge: str) -> None:
+    need = Need(seconds=seconds)
+    scripts = [each.render(batch(each, replace(LAUNCH, need=need))) for each in (provider("slurm"), provider("sge"))]
+    assert f"--signal=B:TERM{slurm}\n" in scripts[0] and f"s_rt={sge}\n" in scripts[1]

@@ -73,6 +73,20 @@ def test_its_node_waits_in_the_queue_of_the_site() -> None:
     assert at_a_site(first, nodes=[NODE], ahead=2).splitlines()[1].startswith("local.1 waits in the queue")
 
 
+def test_no_node_of_the_site_has_so_many_slots() -> None:
+    situation = Situation(run=QUEUED, attempts=[], ahead=0, need=Resources(cpus=8))
+    (said,) = explain(situation, Place(is_elastic=True, max_runs=2))
+    assert said.startswith("It can never start: it needs 8 cpus, and target local has `max-runs: 2`.")
+
+
+def test_a_node_is_near_its_end() -> None:
+    node = replace(NODE, free_slots=2.0, free_memory=NODE.memory or 0, seconds=300.0)
+    text = at_a_site(nodes=[node], need=Resources(seconds=3600.0))
+    assert text == "It is next on local: it waits for a node that has 60 min (5 min left)."
+    assert at_a_site(nodes=[node], need=Resources(seconds=60.0)).endswith("is being given to vm.") or "given to" in text
+    assert at_a_site(nodes=[replace(node, seconds=0.0)]).endswith("it waits for the next node (0 s left).")
+
+
 def test_the_site_gave_a_node_that_is_not_heard_yet() -> None:
     begun = Coming(node="local.1", id="4711", has_begun=True)
     assert at_a_site(begun) == "local.1 of local was given to us and is about to begin (job 4711)."

@@ -48,6 +48,31 @@ def test_a_run_that_needs_more_gets_an_agent_of_that_size() -> None:
     assert opening.need == Resources(cpus=8, gpus=1, seconds=60.0)
 
 
+def test_a_run_with_a_time_limit_gets_a_node_that_has_so_much_left_for_it() -> None:
+    for drain in (None, 0.0, 600.0):
+        site = Site(is_elastic=True, most=10, usual=Resources(cpus=4, seconds=180.0), has_wall_time=True, drain=drain)
+        for limit in (300.0, 3600.0, 86400.0):
+            demand = Demand(queue="c", runs=1, need=Resources(seconds=limit))
+            (opening,) = openings([demand], [], site)
+            left = site.room(opening.need).seconds
+            assert left is not None and limit + 60.0 <= left + 0.001
+            there = Post(queue="c", number=1, size=site.room(opening.need), is_pending=True)
+            assert openings([demand], [there], site) == []
+
+
+def test_and_the_usual_one_if_that_is_long_enough() -> None:
+    site = Site(is_elastic=True, usual=Resources(cpus=4, seconds=3600.0), has_wall_time=True)
+    for limit, given in ((60.0, 3600.0), (3300.0, 3600.0), (3301.0, 3661.0)):
+        (opening,) = openings([Demand(queue="c", runs=1, need=Resources(seconds=limit))], [], site)
+        assert opening.need.seconds == given
+
+
+def test_nothing_is_opened_for_a_run_that_takes_more_slots_than_a_node_may_have() -> None:
+    site = Site(is_elastic=True, usual=Resources(cpus=2), max_runs=2)
+    assert openings([Demand(queue="c", runs=1, need=Resources(cpus=8))], [], site) == []
+    assert len(openings([Demand(queue="c", runs=1, need=Resources(cpus=2))], [], site)) == 1
+
+
 def test_what_was_opened_for_one_job_serves_the_next() -> None:
     demands = [Demand(queue="c", runs=1, need=Resources(cpus=2)), Demand(queue="c", runs=2)]
     assert len(openings(demands, [], CLUSTER)) == 1

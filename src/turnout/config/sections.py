@@ -183,7 +183,7 @@ class TargetSettings:
         Optional(SECONDS), None, "Time without a run after which a node is given back; empty = 60s on a cluster."
     )
     drain: float | None = key(
-        Optional(SECONDS), None, "Time before its end when a node takes no more runs; empty = a 20th, at most 5min."
+        Optional(SECONDS), None, "Time before its end when a node takes no more runs; empty = a tenth, at most 5min."
     )
     settings: Mapping[str, object] = field(default_factory=dict)
     code: by_path.ByPath | None = None

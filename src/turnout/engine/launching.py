@@ -11,6 +11,7 @@ from pathlib import Path
 
 from turnout.engine.target import Target
 from turnout.plugin.provider import Launch, Need, Work
+from turnout.schedule.walltime import usable
 from turnout.store.agents import Agent
 
 #: What an agent process needs of the hub's environment; the runs get their submitter's instead.
@@ -18,8 +19,6 @@ _AGENT_ENV = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "TURNOUT_HOME", "TZ", "XDG_RUNTIME_DIR", "DOCKER_HOST",
     "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINERS_CONF", "REGISTRY_AUTH_FILE",
 )  # fmt: skip
-#: Of the wall time, how much is kept back for the end; and not more seconds than that.
-_DRAIN_SHARE, _DRAIN_MOST = 0.05, 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +75,7 @@ class Yard:
             order["given"] = {name: value for name, value in asdict(agent.need).items() if name != "seconds"}
             order["yields"] = True
         if able.wall_time and seconds is not None:
-            drain = target.terms.drain
-            kept_back = min(_DRAIN_MOST, seconds * _DRAIN_SHARE) if drain is None else drain
-            order["seconds"] = max(0.0, seconds - kept_back)
+            order["seconds"] = usable(seconds, target.terms.drain)
         return order
 
 

@@ -14,9 +14,10 @@ from turnout.engine.farewell import Farewells
 from turnout.engine.pace import Looks, Quota
 from turnout.engine.roster import Means, Roster
 from turnout.engine.target import Target
+from turnout.errors import TurnoutError
 from turnout.model.ids import place_of
 from turnout.model.state import Reason
-from turnout.plugin.provider import Failure, Handle, Launch, Observation, Phase
+from turnout.plugin.provider import Failure, Handle, Launch, Observation, Phase, Provider
 from turnout.schedule.machine import Lost
 from turnout.schedule.staffing import openings, surplus
 from turnout.store.agents import Agent, AgentState, Observed
@@ -137,8 +138,12 @@ class Pool:
             self.means.sessions.release(agent, attempts)
 
     def _give_up(self, agent: Agent, fact: Lost) -> None:
-        """If the site may still have it, it is told in a round that nobody wants it any more."""
+        """It is lost, whoever has it."""
         self._roster.give_up(agent, fact)
+        self._let_go(agent)
+
+    def _let_go(self, agent: Agent) -> None:
+        """If the site may still have it, it is told in a round that nobody wants it any more."""
         if agent.handle is not None and self.target.is_elastic:
             self._unwanted.append(agent.handle)
         elif not self.target.is_here:
@@ -265,13 +270,20 @@ class Pool:
     def _launch(self, group: Sequence[Agent], now: float) -> None:
         """Starts a process for each, as many in one go as the site takes."""
         for part in in_parts(group, self.target.terms.bulk or len(group)):
-            tokens = self._roster.new_tokens(part)
-            launches = {agent.id: self.means.yard.launch(self.target, agent, tokens[agent.id]) for agent in part}
-            if self.target.launches_runs:
-                launches = self._with_works(part, launches)
+            try:
+                launches = self._launches(part)
+            except (OSError, TurnoutError) as error:
+                self._fail(part, Failure(f"its files cannot be put together: {error}"), now)
+                continue
             wanted = [agent for agent in part if agent.id in launches]
             if wanted:
                 self._submit(wanted, list(launches.values()), now)
+
+    def _launches(self, group: Sequence[Agent]) -> dict[int, Launch]:
+        """By agent, without those that have nothing to do any more."""
+        tokens = self._roster.new_tokens(group)
+        launches = {agent.id: self.means.yard.launch(self.target, agent, tokens[agent.id]) for agent in group}
+        return self._with_works(group, launches) if self.target.launches_runs else launches
 
     def _with_works(self, group: Sequence[Agent], launches: Mapping[int, Launch]) -> dict[int, Launch]:
         """Each with its run; those whose run is not there any more are forgotten."""
@@ -286,34 +298,40 @@ class Pool:
         return found
 
     def _submit(self, group: Sequence[Agent], launches: Sequence[Launch], now: float) -> None:
-        answers = self.target.ask(lambda provider: provider.submit(launches))
+        answers = self.target.ask(lambda provider: _answers(provider, launches))
         if isinstance(answers, Failure):
             self._doubt(group, answers, now)
             return
         handles: dict[int, Handle] = {}
         for agent, answer in zip(group, answers, strict=True):
-            if not isinstance(answer, Failure):
+            if isinstance(answer, Failure):
+                self._fail([agent], answer, now)
+            else:
                 handles[agent.id] = answer
-                continue
-            self._put_off(answer, now)
-            if not self._roster.has_runs(agent):
-                self._roster.forget(agent)
         if handles:
             self.target.tried(now, "" if len(handles) == len(group) else self.target.trouble)
-            self._roster.add(agent for agent in group if agent.id in handles)
-            self._roster.set_handles(handles)
+            given_up = self._roster.set_handles(handles)
+            for agent in group:
+                if agent.id in given_up:
+                    self._let_go(replace(agent, handle=handles[agent.id]))
             self._looks.hurry(now, at_once=self.target.launches_runs)
             if self.target.launches_runs:  # what others call it has to be known while it is there
                 self._observe(now)
 
     def _doubt(self, group: Sequence[Agent], failure: Failure, now: float) -> None:
         """Nobody knows whether they were started."""
-        unsure = [replace(agent, handle=None) for agent in group if not self._roster.has_runs(agent)]
-        self._roster.add(unsure)
         if self.target.is_here:
-            for agent in unsure:
-                self._find(agent)
+            for agent in group:
+                if not self._roster.has_runs(agent):
+                    self._find(agent)
         self._put_off(failure, now)
+
+    def _fail(self, group: Sequence[Agent], failure: Failure, now: float) -> None:
+        """They were not started."""
+        self._put_off(failure, now)
+        for agent in group:
+            if not self._roster.has_runs(agent):
+                self._roster.forget(agent)
 
     def _put_off(self, failure: Failure, now: float) -> None:
         _log.warning("no agent on %s: %s", self.target.name, failure)
@@ -339,7 +357,8 @@ class Pool:
     def _cancel_unwanted(self) -> None:
         handles = list(self._unwanted)
         if handles and not isinstance(self.target.ask(lambda provider: provider.cancel(handles)), Failure):
-            self._unwanted = [each for each in self._unwanted if each not in handles]
+            for each in handles:  # one by one: another thread may add some at any moment
+                self._unwanted.remove(each)
 
     def _send_home(self) -> None:
         """Nodes of a job's own go when the job has nothing more for them."""
@@ -363,6 +382,14 @@ class Pool:
         if mine:
             _log.warning("%s: %d agents that do not leave are ended", self.target.name, len(mine))
             self.target.ask(lambda provider: provider.cancel(mine), "its agents cannot be ended")
+
+
+def _answers(provider: Provider, launches: Sequence[Launch]) -> list[Handle | Failure]:
+    """One for each launch. Failure when it gave more or fewer: then nobody can tell whose they are."""
+    answers = list(provider.submit(launches))
+    if len(answers) != len(launches):
+        raise Failure(f"it gave {len(answers)} answers to {len(launches)} launches")
+    return answers
 
 
 def _to_observed(seen: Observation) -> Observed:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
@@ -43,11 +46,13 @@ class Means:
 
 @dataclass(slots=True)
 class Roster:
-    """For one thread at a time, but for `all`."""
+    """For one thread at a time, but for `all`, `get` and `give_up`: another thread may give up whoever is here at any
+    moment."""
 
     target: Target
     means: Means
     _known: dict[int, Agent] = field(default_factory=dict)
+    _lock: AbstractContextManager[bool] = field(default_factory=threading.Lock)
 
     def all(self) -> list[Agent]:
         return list(self._known.values())
@@ -56,10 +61,12 @@ class Roster:
         return self._known.get(agent)
 
     def add(self, group: Iterable[Agent]) -> None:
-        self._known.update({agent.id: agent for agent in group})
+        with self._lock:
+            self._known.update({agent.id: agent for agent in group})
 
     def take_on(self, wanted: Sequence[Opening], now: float) -> list[Agent]:
-        """Writes down that they are to be started; they are `add`ed once they may have been."""
+        """Writes down that they are to be started. They are here from now on: one of which nothing more is heard, also
+        because of a fault of ours, is looked for by its token."""
         tokens = [secrets.token_hex(16) for _ in wanted]
 
         def intent(tx: Tx) -> list[int]:
@@ -83,6 +90,7 @@ class Roster:
         for agent in made:
             session = Session(agent.id, self.target.name, agent.node, 1, queue=agent.queue)
             self.means.sessions.open(session, now, is_leased=self.target.is_here)
+        self.add(made)
         return made
 
     def new_tokens(self, group: Sequence[Agent]) -> dict[int, str]:
@@ -98,15 +106,15 @@ class Roster:
             self.means.on_token_change(agent)
         return tokens
 
-    def set_handles(self, handles: Mapping[int, Handle]) -> None:
+    def set_handles(self, handles: Mapping[int, Handle]) -> list[int]:
+        """Gives those that were given up meanwhile."""
+
         def work(tx: Tx) -> None:
             for agent, handle in handles.items():
                 agents.set_handle(tx, agent, handle)
 
         self.means.store.write(work)
-        for agent, handle in handles.items():
-            if agent in self._known:
-                self._known[agent] = replace(self._known[agent], handle=handle)
+        return [agent for agent, handle in handles.items() if not self._change(agent, handle=handle)]
 
     def set_observed(self, seen: Mapping[int, Observed]) -> None:
         known = dict(self._known)
@@ -114,17 +122,16 @@ class Roster:
         if changed:
             self.means.store.write(lambda tx: agents.set_observed(tx, changed))
             for agent, each in changed.items():
-                if agent in self._known:
-                    self._known[agent] = replace(self._known[agent], observed=each)
+                self._change(agent, observed=each)
 
     def give_up(self, agent: Agent, fact: Lost) -> None:
         """The agent is lost: its token is worth nothing, its runs go back to the queue or end."""
-        self._known.pop(agent.id, None)
+        self._remove(agent)
         give_up(self.means, agent, fact)
 
     def forget(self, agent: Agent) -> None:
         """The agent is over. If it was granted something at the last moment, that goes back to the queue as well."""
-        self._known.pop(agent.id, None)
+        self._remove(agent)
         _drop(self.means, agent, Returned())
 
     def session(self, agent: Agent) -> Session | None:
@@ -142,16 +149,29 @@ class Roster:
         """All of them, as who decides on more sees them."""
         return [self._post(agent) for agent in self.all()]
 
+    def _change(self, agent: int, **changed: Any) -> bool:
+        """False when it is not here any more."""
+        with self._lock:
+            if agent in self._known:
+                self._known[agent] = replace(self._known[agent], **changed)
+            return agent in self._known
+
+    def _remove(self, agent: Agent) -> None:
+        with self._lock:
+            self._known.pop(agent.id, None)
+
     def _post(self, agent: Agent) -> Post:
         session = self.session(agent)
-        post = Post(queue=agent.queue, number=agent.number, seat=agent.seat, size=agent.need)
+        size = self.target.site.room(agent.need)
+        post = Post(queue=agent.queue, number=agent.number, seat=agent.seat, size=size)
         if session is None or not session.heard:
             has_begun = agent.observed is not None and agent.observed.phase not in ("pending", "unknown")
             return replace(post, is_pending=agent.state is AgentState.LAUNCHING and not has_begun)
         with self.means.sessions.lock:
-            free = 0.0 if session.leaving else max(0.0, session.room().slots)
-            seconds = agent.need.seconds if session.seconds is None else session.seconds
-        return replace(post, size=replace(agent.need, seconds=seconds), free=free)
+            is_over = session.leaving or session.seconds == 0.0
+            free = 0.0 if is_over else max(0.0, session.room().slots)
+            seconds = size.seconds if session.seconds is None else session.seconds
+        return replace(post, size=replace(size, seconds=seconds), free=free)
 
     def _node(self, opening: Opening) -> str:
         if opening.seat:

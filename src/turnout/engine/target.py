@@ -109,8 +109,9 @@ class Target:
         usual = _MOST_HERE if able.same_host else _USUAL_MOST if able.elastic and not self.launches_runs else None
         return Site(
             is_elastic=able.elastic, seats=tuple(self.provider.seats()), most=terms.most or usual,
-            most_pending=terms.most_pending,
-            usual=terms.need, max_runs=terms.max_runs,
+            most_pending=terms.most_pending, usual=terms.need,
+            max_runs=None if self.launches_runs else terms.max_runs,
+            has_wall_time=able.wall_time, drain=terms.drain,
         )  # fmt: skip
 
     def interval(self, lease: float) -> float:

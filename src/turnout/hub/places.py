@@ -34,7 +34,7 @@ class Places:
             last = last_node_size(connection, target) if not up else None
             coming = self._coming(connection, target, job)
         site = self._targets[target].site
-        place = Place(trouble=trouble, coming=coming, is_elastic=site.is_elastic, most=site.most)
+        place = Place(trouble=trouble, coming=coming, is_elastic=site.is_elastic, most=site.most, max_runs=site.max_runs)
         if last is not None:
             most = self._targets[target].max_runs("", last.cpus)
             gone = Node(name=last.node, max_runs=most, memory=last.memory, gpus=last.gpus,
@@ -51,7 +51,7 @@ class Places:
                     memory=size.memory if size is not None else None, gpus=size.gpus if size is not None else None,
                     free_slots=min(max(0.0, room.slots), session.max_runs), free_memory=max(0, room.memory),
                     gpu_memory=size.gpu_memory if size is not None else (), gpu_rooms=room.gpus,
-                    siblings=room.running.get(job, 0),
+                    siblings=room.running.get(job, 0), seconds=room.seconds,
                     is_silent=self._sessions.is_silent(session.agent, now), is_preparing=session.preparing,
                 )
             )  # fmt: skip

@@ -14,6 +14,7 @@ from turnout.plugin.job_script import WARNED, script, start_lines
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Need, Observation, Phase, Provider
 from turnout.plugin.transport import SshSettings, Told, Transport, transport
 
+_WARNING = 120
 _PATIENCE = 90.0  # a scheduler that is busy takes its time
 #: Besides the kinds of `Failure`, what a complaint may mean: nobody can tell whether the job was taken.
 UNCLEAR = "unclear"
@@ -306,6 +307,11 @@ def wait_status(status: int) -> Tuple[Optional[int], str]:
     if status & 0x7F:
         return None, "signal"
     return status >> 8, "exit_code" if status >> 8 else ""
+
+
+def warning(seconds: Optional[float]) -> int:
+    """How many seconds before the end of its time an agent is told to give back its runs."""
+    return int(min(_WARNING, seconds / 20)) if seconds else _WARNING
 
 
 def clock(seconds: float) -> str:

@@ -103,7 +103,7 @@ class Shell(Transport):
             os.makedirs(root, mode=0o700, exist_ok=True)
             link = os.path.join(root, SOCKET)
             if self.socket and not (os.path.islink(link) and os.readlink(link) == self.socket):
-                fresh = f"{link}.{os.getpid()}"
+                fresh = f"{link}.{os.urandom(8).hex()}"  # of several targets, each may be here at the same time
                 os.symlink(self.socket, fresh)
                 os.replace(fresh, link)
         except OSError as error:

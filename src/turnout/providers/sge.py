@@ -7,11 +7,10 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, clock, megabytes
+from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, clock, megabytes, warning
 from turnout.plugin.provider import Handle, Observation, Phase
 from turnout.plugin.transport import Told
 
-_WARNING = 120.0  # seconds that an agent has to give back its runs when the time is over
 _ID = re.compile(r"^(\d+)(?:\.|$)")
 #: What qacct says of a failed job, by the number it begins with, see sge_status(5).
 _FAILED = {"37": "timeout", "38": "timeout", "19": "node_lost", "21": "node_lost", "25": "preempted"}
@@ -62,7 +61,7 @@ class SgeProvider(BatchProvider):
             asked[self._setting("gpu-resource", "gpu")] = need.gpus
         if need.seconds:
             asked["h_rt"] = clock(need.seconds)
-            asked["s_rt"] = clock(max(60.0, need.seconds - _WARNING))
+            asked["s_rt"] = _to_the_second(need.seconds - warning(need.seconds))
         given = [
             ("-N", batch.name), ("-S", "/bin/sh"), ("-j", "y"), ("-r", "n"), ("-notify", ""),
             ("-q", self.text("queue")), ("-P", self.text("project")),
@@ -115,6 +114,11 @@ class SgeProvider(BatchProvider):
     def _setting(self, key: str, default: str) -> str:
         value = self.settings.get(key, self.settings.get(key.replace("-", "_"), default))
         return str(value or "")
+
+
+def _to_the_second(seconds: float) -> str:
+    whole = int(seconds)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def _jobs(told: Told) -> Iterator[tuple[Handle, ElementTree.Element]]:

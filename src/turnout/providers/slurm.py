@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, clock, megabytes, wait_status
+from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, clock, megabytes, wait_status, warning
 from turnout.plugin.provider import Handle, Observation, Phase
 from turnout.plugin.transport import Told
 
-_WARNING = 120  # seconds that an agent has to give back its runs when the time is over
 _COLUMNS = ("JobArrayID", "State", "exit_code", "RestartCnt", "Reason", "NodeList", "Name")
 _HEADER = "JOBID|STATE|EXIT_CODE|"
 
@@ -74,7 +73,7 @@ class SlurmProvider(BatchProvider):
             "account": self.text("account"), "qos": self.text("qos"), "constraint": self.text("constraint"),
             "nodes": 1, "ntasks": 1, "cpus-per-task": need.cpus, "mem": need.memory and f"{megabytes(need.memory)}M",
             "gpus-per-node": need.gpus, "time": need.seconds and clock(need.seconds),
-            "array": f"1-{batch.count}" if batch.count > 1 else "", "signal": f"B:TERM@{_WARNING}",
+            "array": f"1-{batch.count}" if batch.count > 1 else "", "signal": f"B:TERM@{warning(need.seconds)}",
         }  # fmt: skip
         return ["--no-requeue", *(f"--{name}={value}" for name, value in given.items() if value)]
 

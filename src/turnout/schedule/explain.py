@@ -53,8 +53,8 @@ class Situation:
 class Node:
     """A node as it is now; `memory` and `gpus` are all it has, None where nobody knows. One that is not `is_up` was
     there before, and tells how large the next is likely to be; one that `is_preparing` runs its target's prolog.
-    `gpu_memory` is what each GPU has, 0 where nobody knows; `gpu_rooms` what each has left. `siblings` are the runs of
-    the run's own job there."""
+    `gpu_memory` is what each GPU has, 0 where nobody knows; `gpu_rooms` what each has left. `seconds`: how long
+    a run that begins there now may take, None = any time. `siblings` are the runs of the run's own job there."""
 
     name: str
     max_runs: int
@@ -64,6 +64,7 @@ class Node:
     free_memory: int = 0
     gpu_memory: Sequence[int] = ()
     gpu_rooms: Sequence[GpuRoom] = ()
+    seconds: float | None = None
     siblings: int = 0
     is_up: bool = True
     is_silent: bool = False
@@ -86,13 +87,15 @@ class Coming:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A target: its nodes, those that are on their way, and why no agent could be started there, if so. One that
-    `is_elastic` gives nodes as large as they are asked for; `most` at once."""
+    `is_elastic` gives nodes as large as they are asked for; `most` at once, and with `max_runs` slots each, if that was
+    said."""
 
     nodes: Sequence[Node] = ()
     trouble: str = ""
     coming: Sequence[Coming] = ()
     is_elastic: bool = False
     most: int | None = None
+    max_runs: int | None = None
 
     @property
     def up(self) -> list[Node]:
@@ -164,7 +167,9 @@ def _waiting(situation: Situation, place: Place | None) -> list[str]:
     target = situation.run["target"]
     if place is None:
         return [f"There is no target {target!r} on this hub."]
-    never = "" if place.is_elastic else _too_much(situation.need, place.nodes, target)
+    never = _too_many(situation.need, place, target) if place.is_elastic else _too_much(
+        situation.need, place.nodes, target
+    )
     if never:
         return [f"It can never start: it needs {never}. Cancel it and submit it with less, or elsewhere."]
     if place.trouble:
@@ -231,6 +236,9 @@ def _lacks(situation: Situation, node: Node) -> list[str]:
         lacking.append(
             f"{write_size(need.memory or 0)} of memory ({write_size(node.free_memory)}{of} not promised to others)"
         )
+    if node.seconds is not None and (need.seconds or 0.0) >= node.seconds:
+        wanted = f"a node that has {span(need.seconds)}" if need.seconds else "the next node"
+        lacking.append(f"{wanted} ({span(node.seconds)} left)")
     if need.gpus and (missing := _lacks_gpus(need, node)):
         lacking.append(missing)
     return lacking
@@ -247,6 +255,13 @@ def _lacks_gpus(need: Resources, node: Node) -> str:
     if small := sum(room.runs > 0 and not room.fits(need.gpu_memory or 0) for room in node.gpu_rooms):
         parts.append(f"{small} with too little free memory")
     return f"{_gpus(need)} ({', '.join(parts)})"
+
+
+def _too_many(need: Resources, place: Place, target: str) -> str:
+    """The same where nodes are made to measure: what no node of any size has."""
+    if place.max_runs is None or (need.cpus or 1) <= place.max_runs:
+        return ""
+    return f"{need.cpus} cpus, and target {target} has `max-runs: {place.max_runs}`"
 
 
 def _too_much(need: Resources, nodes: Sequence[Node], target: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from turnout.model.spec import Resources
+from turnout.schedule.walltime import usable, wall_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,8 @@ class Site:
     """What a place allows. `most`: agents at once; `most_pending`: of those, that the site has not begun; None = any
     number. `usual` is what an agent is given if no run needs more, `max_runs` how many runs it then takes at once.
     Where there are `seats`, each has one agent for the place's own queue; else it has one, or if it `is_elastic`,
-    several."""
+    several. If it `has_wall_time`, an agent is ended after the time it was given, and takes nothing more for the last
+    part of it, `drain`."""
 
     is_elastic: bool = False
     seats: Sequence[str] = ()
@@ -54,6 +56,26 @@ class Site:
     most_pending: int | None = None
     usual: Resources = field(default_factory=Resources)
     max_runs: int | None = None
+    has_wall_time: bool = False
+    drain: float | None = None
+
+    def room(self, given: Resources) -> Resources:
+        """The largest run that an agent can take which is given this."""
+        if given.seconds is None or not self.has_wall_time:
+            return given
+        return replace(given, seconds=usable(given.seconds, self.drain))
+
+    def asked_for(self, need: Resources) -> Resources:
+        """What an agent has to be given for a run that needs this."""
+        if need.seconds is not None and self.has_wall_time:
+            usual = self.room(self.usual).seconds
+            is_usual = usual is not None and need.seconds <= usual
+            need = replace(need, seconds=None if is_usual else wall_for(need.seconds, self.drain))
+        return merged(self.usual, need)
+
+    def can_serve(self, need: Resources) -> bool:
+        """False for a run that takes more slots than any agent there ever has."""
+        return self.max_runs is None or (need.cpus or 1) <= self.max_runs
 
 
 def openings(demands: Iterable[Demand], posts: Sequence[Post], site: Site) -> list[Opening]:
@@ -75,7 +97,7 @@ def openings(demands: Iterable[Demand], posts: Sequence[Post], site: Site) -> li
 
 
 def merged(usual: Resources, need: Resources) -> Resources:
-    """What an agent has to be given for a run that needs this."""
+    """The larger of both, of each."""
     return Resources(
         cpus=_most(usual.cpus, need.cpus), memory=_most(usual.memory, need.memory), gpus=_most(usual.gpus, need.gpus),
         seconds=_most(usual.seconds, need.seconds),
@@ -120,6 +142,8 @@ class _Staff:
     def open(self, demand: Demand) -> bool:
         """False when the site allows no more, or has no seat left."""
         site = self._site
+        if site.is_elastic and not site.can_serve(demand.need):
+            return False
         if site.most is not None and len(self._chairs) >= site.most:
             return False
         if site.most_pending is not None and self._pending >= site.most_pending:
@@ -127,12 +151,13 @@ class _Staff:
         seat = self._free_seat(demand.queue)
         if seat is None:
             return False
-        size = merged(site.usual, demand.need)
+        size = site.asked_for(demand.need)
         number = next(each for each in itertools.count(1) if each not in self._numbers)
         self._numbers.add(number)
         self._queues.add(demand.queue)
         self._pending += 1
-        self._chairs.append(_Chair(demand.queue, seat, size, max(self._slots(size), demand.need.cpus or 1)))
+        slots = max(self._slots(size), demand.need.cpus or 1)
+        self._chairs.append(_Chair(demand.queue, seat, site.room(size), slots))
         self.opened.append(Opening(queue=demand.queue, number=number, seat=seat, need=size))
         return True
 

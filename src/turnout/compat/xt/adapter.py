@@ -94,7 +94,7 @@ class XtProvider(Provider, Foreign):
             if each.run not in self._cancelled:
                 asked.setdefault((each.workspace, each.node), []).append(each.run)
         for (workspace, node), runs in asked.items():
-            self.cancel_runs(workspace, runs, node)
+            self._cancelled |= {each.run: each for each in self._cancel_names(workspace, runs, node)}
 
     def find(self, token: str) -> Handle | None:
         return self._journal.find(token)
@@ -135,8 +135,11 @@ class XtProvider(Provider, Foreign):
         })  # fmt: skip
 
     def cancel_runs(self, workspace: str, runs: Sequence[str], node: str) -> list[Ended]:
+        return self._ended(runs, self._cancel_names(workspace, runs, node))
+
+    def _cancel_names(self, workspace: str, runs: Sequence[str], node: str) -> list[Ended]:
         given = {"workspace": workspace, "run_names": list(runs), "box_name": node}
-        return self._ended(runs, records.to_ended(call(self._backend.cancel_runs_by_names, given), node))
+        return records.to_ended(call(self._backend.cancel_runs_by_names, given), node)
 
     def cancel_job(self, job: str, runs: Sequence[DraftRun]) -> list[Ended]:
         given = {"job_id": job, "runs_by_box": records.by_box(map(records.of_draft, runs))}
@@ -146,13 +149,11 @@ class XtProvider(Provider, Foreign):
         return self._ended((), records.to_ended(call(self._backend.cancel_runs_by_user, {"box_name": node}), node))
 
     def _ended(self, runs: Sequence[str], told: list[Ended]) -> list[Ended]:
-        """What a cancel told; of a run that an earlier one had killed, what that told. `runs` were asked for."""
-        for run in runs:
-            self._cancelled.setdefault(run, Ended(run))
-        for each in told:
-            if not self._cancelled.get(each.run, each).killed:
-                self._cancelled[each.run] = each
-        return [self._cancelled.get(each.run, each) for each in told]
+        """What a person is told of a cancel: of a run whose launch was taken back a moment ago, what that did; once.
+        `runs` were asked for, and are not taken back any more."""
+        earlier = self._cancelled
+        self._cancelled = {**earlier, **{run: Ended(run) for run in (*runs, *(each.run for each in told))}}
+        return [earlier[each.run] if each.run in earlier and earlier[each.run].killed else each for each in told]
 
     def _take_options(self, options: Any) -> dict[str, Any]:
         """The options of the command at hand, also where the backend was given them when it was made."""
