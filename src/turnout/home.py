@@ -154,11 +154,13 @@ def write_private(path: Path, content: str) -> None:
     temp = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     fd = os.open(temp, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        os.write(fd, content.encode())
-        os.fsync(fd)
+        with open(fd, "wb") as file:  # which writes all of it, or raises: a disk may be full after a part
+            file.write(content.encode())
+            file.flush()
+            os.fsync(fd)
+        os.replace(temp, path)
     finally:
-        os.close(fd)
-    os.replace(temp, path)
+        temp.unlink(missing_ok=True)
 
 
 def file_system(path: Path, mounts: str = "/proc/self/mounts") -> str:

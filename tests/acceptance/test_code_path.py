@@ -134,6 +134,67 @@ def test_keys_that_a_class_does_not_take_are_told(cli: Cli, project: Path) -> No
     assert "unknown key 'gate' of target here; did you mean 'gat'?" in done.stderr
 
 
+#: Its handles are words of its own, and no numbers of processes.
+RENAMED = """
+    def submit(self, launches):
+        return [f"yard-{each}" if isinstance(each, str) else each for each in super().submit(launches)]
+
+    def observe(self, handles):
+        return {f"yard-{key}": each for key, each in super().observe([each[5:] for each in handles]).items()}
+
+    def cancel(self, handles):
+        super().cancel([each[5:] for each in handles])
+
+    def find(self, token):
+        found = super().find(token)
+        return found and f"yard-{found}"
+"""
+
+
+def test_what_a_handle_says_is_the_affair_of_its_provider(cli: Cli, project: Path) -> None:
+    (project / "own" / "places.py").write_text(PROVIDER + RENAMED)
+    assert cli("run", "--wait", "--target", "here", "echo", "hello").stdout == "hello\n"
+    (agent,) = cli.json("hub", "status")["agents"]
+    assert (agent["target"], agent["pid"]) == ("here", None)
+    assert cli.json("hub", "stop")["stopped"] is True
+
+
+def test_what_a_provider_raises_is_told_with_its_place(cli: Cli, project: Path) -> None:
+    source = PROVIDER.replace("return [Finding", "raise KeyError('zone')\n        return [Finding")
+    (project / "own" / "places.py").write_text(source)
+    line = source[: source.index("raise KeyError")].count("\n") + 1
+    (found,) = findings(cli)
+    assert f"check: KeyError: 'zone' ({project / 'own' / 'places.py'}:{line})" in found["what"]
+    assert "Traceback" in found["what"] and "turnout provider test here" in found["hint"]
+
+
+def test_the_trouble_of_code_that_was_changed_is_no_trouble_of_the_target(cli: Cli, project: Path) -> None:
+    refusal = "\n    def submit(self, launches):\n        raise KeyError('zone')\n"
+    (project / "own" / "places.py").write_text(PROVIDER + refusal)
+    cli("run", "-d", "--target", "here", "true")
+    wait_until(lambda: "KeyError: 'zone'" in cli("why", "run1").stdout)
+    cli("cancel", "run", "run1")
+    (project / "own" / "places.py").write_text(PROVIDER)
+    (found,) = findings(cli)
+    assert found["level"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("\n    Settings = {'gate': 'x'}\n", "Settings of own.places.Yard is no dataclass"),
+        ("\n    capabilities = {'same_host': True}\n", "capabilities of own.places.Yard is no Capabilities"),
+        ("\n    def __init__(self, settings):\n        raise KeyError('zone')\n", "cannot be made: KeyError: 'zone'"),
+    ],
+    ids=["settings", "capabilities", "constructor"],
+)
+def test_the_kit_tells_once_what_keeps_it_from_every_check(cli: Cli, project: Path, more: str, said: str) -> None:
+    (project / "own" / "places.py").write_text(PROVIDER + more)
+    done = cli("provider", "test", "here", check=False)
+    assert done.returncode == 7 and done.stdout == "" and done.stderr.count(said) == 1
+    assert "`turnout provider show yard` looks again" in done.stderr
+
+
 def test_changed_code_is_another_process(cli: Cli, project: Path) -> None:
     (first,) = findings(cli)
     (project / "own" / "places.py").write_text(PROVIDER.replace("is open", "is shut"))

@@ -250,6 +250,8 @@ class TestUninstall:
         shutil.rmtree(home, ignore_errors=True)
 
     def test_everything_ends_and_goes(self, there: Cli, project: Path) -> None:
+        there.home.mkdir(mode=0o700)
+        (there.home / "config.yaml").write_text("hub: {agents-listen: '127.0.0.1:0'}\n")  # it makes a certificate
         name = there.json("run", "-d", "sleep", "100")["runs"][0]
         wait_until(lambda: there.json("show", name)["state"] == "running")
         assert there("uninstall", check=False).returncode == 2, "nobody to ask"

@@ -171,6 +171,12 @@ def test_new_writes_a_package_that_works_as_it_is(cli: Cli, how: list[str]) -> N
     assert done.returncode == 0, done.stdout
 
 
+def test_new_takes_no_name_that_another_provider_has(cli: Cli) -> None:
+    done = cli("provider", "new", "local", check=False)
+    assert done.returncode == 4 and "there is a provider 'local' already" in done.stderr
+    assert list(cli.cwd.iterdir()) == []
+
+
 def test_new_says_what_is_wrong_and_does_nothing(cli: Cli) -> None:
     done = cli("provider", "new", "../evil", check=False)
     assert done.returncode == 2 and list(cli.cwd.iterdir()) == []

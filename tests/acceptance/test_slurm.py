@@ -72,6 +72,47 @@ def test_an_allocation_takes_many_runs(lab: Cli, cluster: Cluster) -> None:
     assert len(cluster.all_jobs() - before) == 1
 
 
+def test_a_run_with_more_time_than_usual_gets_an_allocation_that_has_it(lab: Cli, cluster: Cluster) -> None:
+    _define(lab, time=180)
+    before = cluster.all_jobs()
+    lab("run", "--wait", "--target", "cluster", "--time", "4m", "true", timeout=60.0)
+    (job,) = cluster.all_jobs() - before
+    assert cluster("squeue", "-h", "-t", "all", "-j", job, "-o", "%l").strip() == "6:00"
+
+
+def test_what_a_node_can_never_take_starts_none(lab: Cli, cluster: Cluster) -> None:
+    _define(lab, **{"cpus": 2, "max-runs": 2})
+    before = cluster.all_jobs()
+    lab("run", "-d", "--target", "cluster", "--cpus", "8", "true")
+    wait_until(lambda: "It can never start: it needs 8 cpus" in lab("why", "run1").stdout, 30.0)
+    assert lab.json("run", "--wait", "--target", "cluster", "true")["state"] == "completed"
+    assert len(cluster.all_jobs() - before) == 1
+
+
+def test_an_allocation_that_begins_while_the_hub_is_away_waits_for_it(lab: Cli, cluster: Cluster) -> None:
+    _define(lab, **{"raw-options": ["--hold"], "idle": 2})
+    before = cluster.all_jobs()
+    lab("run", "-d", "--target", "cluster", "true")
+    wait_until(lambda: cluster.all_jobs() - before, 30.0)
+    lab("hub", "stop")
+    (job,) = cluster.all_jobs() - before
+    cluster("scontrol", "release", job)
+    # longer than it would wait on a machine of ours, and longer than it stays with nothing to do
+    wait_until(lambda: cluster("squeue", "-h", "-j", job, "-t", "RUNNING", "-o", "%M").strip() >= "0:09", 40.0)
+    wait_until(lambda: lab.json("show", "run1")["state"] == "completed", 60.0)
+    assert cluster.all_jobs() - before == {job} and lab.json("show", "run1")["attempts"] == 1
+
+
+def test_doctor_says_whether_a_job_would_be_taken(lab: Cli, cluster: Cluster) -> None:
+    before = cluster.all_jobs()
+    assert {each["level"] for each in lab.json("doctor", "cluster")} == {"ok"}
+    _define(lab, partition="nope")
+    done = lab("doctor", "cluster", check=False)
+    assert done.returncode == 1 and "would not take a job" in done.stdout
+    assert "Invalid partition name" in done.stdout and "sbatch --test-only" in done.stdout
+    assert cluster.all_jobs() == before
+
+
 def test_what_waits_in_the_queue_of_the_site_waits_as_long_as_it_takes(lab: Cli, cluster: Cluster) -> None:
     """Longer than the lease of an agent, too; and `why` has the scheduler's own word."""
     _define(lab, **{"raw-options": ["--hold"]})

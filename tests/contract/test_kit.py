@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from tests.contract.mutants import MUTANTS, UnknownIsAlive
-from tests.contract.yard import YardProvider
+from tests.contract.yard import Order, YardProvider
 from tests.contract.yard_lab import YardContract
+from turnout.plugin.provider import Handle, Launch
 from turnout.testing import ProviderContract
 from turnout.testing.contract.report import Outcome, checks_of, make
 
@@ -46,6 +48,31 @@ def test_a_check_that_hangs_is_over_some_time() -> None:
 
     outcome = check("its_seats_are_known_without_a_look", Hangs, patience=0.1)
     assert outcome.outcome == "failed" and "not over after" in outcome.reason
+
+
+class Stillborn(YardProvider):
+    """What it starts complains, and ends."""
+
+    def order(self, launch: Launch) -> Order:
+        return replace(super().order(launch), argv=("sh", "-c", "cat > /dev/null; echo no such interpreter"))
+
+
+def test_a_launch_that_ends_unheard_is_told_with_what_it_printed_and_no_other_is_waited_for() -> None:
+    contract = type("Contract", (YardContract,), {"kind": Stillborn, "patience": 30.0})
+    first, second = make(contract, ["test_a_launch_starts_one_program", "test_arguments_arrive_intact"]).checks
+    assert first.outcome == "failed" and first.seconds < 10
+    assert first.reason.endswith("gone before it was heard; it printed:\nno such interpreter")
+    assert (second.outcome, second.reason) == ("skipped", "not even the first launch was heard")
+
+
+def test_a_traceback_shows_the_code_of_the_provider_alone() -> None:
+    class Raises(YardProvider):
+        def find(self, token: str) -> Handle | None:
+            raise ValueError("half a number")
+
+    outcome = check("find_of_an_unknown_token_is_none", Raises, patience=1.5)
+    assert outcome.reason == "ValueError: half a number" and "test_kit.py" in outcome.trace
+    assert "turnout/testing" not in outcome.trace
 
 
 def test_the_report_is_data() -> None:

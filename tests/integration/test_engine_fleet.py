@@ -196,6 +196,18 @@ def test_an_agent_that_is_heard_ends_the_waiting(world: World) -> None:
     assert world.target.starts == 0
 
 
+def test_agents_that_end_before_they_are_heard_are_told_of_until_one_is_heard(world: World) -> None:
+    world.lab.submit()
+    world.tend(0)
+    world.yard.phases["process-1"] = Phase.GONE
+    world.tend(1)
+    first = "an agent ended before it was heard of; /nodes/1/agent.log has what it printed"
+    assert world.target.complaint == first and len(world.yard.launches) == 2, "the next is started, and it stays said"
+    world.greet()
+    world.tend(2)
+    assert world.target.complaint == ""
+
+
 def test_an_agent_that_left_without_runs_is_history(world: World) -> None:
     world.lab.submit()
     world.tend(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,8 @@ class Cluster(Provider):
         self.cancelled: list[Handle] = []
         self.refusals: list[Failure] = []
         self.loses_reply = False
+        self.forgets_one = False
+        self.meanwhile: Callable[[], None] = lambda: None
         self.looks = 0
 
     @property
@@ -52,9 +54,10 @@ class Cluster(Provider):
         self.calls.append(list(launches))
         handles = [launch.token for launch in launches]
         self.seen |= dict.fromkeys(handles, PENDING)
+        self.meanwhile()
         if self.loses_reply:
             raise Failure("no answer")
-        return [*handles]
+        return [*handles[1:]] if self.forgets_one else [*handles]
 
     def observe(self, handles: Sequence[Handle]) -> dict[Handle, Observation]:
         self.looks += 1
@@ -70,12 +73,19 @@ class Cluster(Provider):
         return []
 
 
+class Machine(Cluster):
+    """One that stays."""
+
+    capabilities = Capabilities()
+
+
 class Town:
     """A hub's engine with one such place, and a clock that the test turns."""
 
-    def __init__(self, lab: Lab, **terms: object) -> None:
+    def __init__(self, lab: Lab, kind: type[Cluster] = Cluster, **terms: object) -> None:
         self.lab = lab
-        self.cluster = Cluster({})
+        self.cluster = kind({})
+        self.program: Callable[[], Path] = lambda: Path("agent.pyz")
         self.terms = Terms(**{"interval": 1.0, **terms})  # type: ignore[arg-type]
         self.start = time.monotonic()
         self.restart()
@@ -89,7 +99,7 @@ class Town:
         )  # fmt: skip
         self.fleet = Fleet(
             self.lab.store, self.sessions, self.dispatch, {"local": self.target}, Path("/nodes"), "/agent.sock", "here",
-            lambda agent: None, program=lambda: Path("agent.pyz"),
+            lambda agent: None, program=lambda: self.program(),
         )  # fmt: skip
 
     def tend(self, *seconds: float) -> None:
@@ -141,7 +151,7 @@ def test_in_a_minute_not_more_than_the_site_takes(lab: Lab) -> None:
     town = Town(lab, most=50, rate=6)
     lab.submit(*[("x",)] * 20)
     town.tend(0, 1, 2, 5)
-    assert len(town.cluster.launches) == 6
+    assert len(town.cluster.launches) == 6 and "submit-rate" in town.target.restraint
     town.tend(30)
     assert len(town.cluster.launches) == 9
 
@@ -191,6 +201,47 @@ def test_a_lost_reply_is_resolved_by_looking_for_the_token(town: Town) -> None:
     assert {agent.handle for agent in town.agents()} == {launch.token for launch in town.cluster.launches}
 
 
+def test_a_provider_that_answers_for_fewer_than_it_was_given_is_not_believed(town: Town) -> None:
+    town.cluster.forgets_one = True
+    town.lab.submit(*[("x",)] * 9)
+    town.tend(0, 1, 2, 3)
+    assert len(town.cluster.launches) == 3
+    assert {agent.handle for agent in town.agents()} == {launch.token for launch in town.cluster.launches}
+
+
+def test_what_cannot_be_put_together_is_tried_again_later_and_leaves_nothing(town: Town) -> None:
+    def full() -> Path:
+        tries.append(1)
+        raise OSError(28, "No space left on device")
+
+    tries: list[int] = []
+    town.program = full
+    town.lab.submit(("x",))
+    town.tend(0, 0.01, 0.02, 0.03)
+    assert len(tries) == 1 and town.agents() == [] and town.sessions.all() == []
+    assert "No space left on device" in town.target.trouble
+    town.program = lambda: Path("agent.pyz")
+    town.tend(5)
+    assert len(town.cluster.launches) == 1
+
+
+def test_who_is_given_up_while_another_takes_its_place_stays_given_up(lab: Lab) -> None:
+    town = Town(lab, Machine)
+
+    def time_goes_by() -> None:
+        for second in (8, 12, 16):
+            town.fleet.tend(town.start + second)
+
+    lab.submit(("x",))
+    town.tend(0)
+    town.greet(town.cluster.launches[0])
+    town.cluster.seen.clear()  # it died with a run in hand
+    town.cluster.meanwhile = time_goes_by
+    town.tend(4)
+    assert len(town.cluster.launches) == 2
+    assert town.agents() == [] and town.fleet.agents() == [] and lab.states("run1") == ["queued"]
+
+
 def test_a_node_that_was_taken_away_costs_no_failure(town: Town) -> None:
     town.lab.submit(("x",))
     town.tend(0)
@@ -215,6 +266,33 @@ def test_who_speaks_is_rarely_looked_at(town: Town) -> None:
         town.sessions.renew(session.agent, town.start + second)
         town.tend(second)
     assert town.cluster.looks - before < 12
+
+
+def test_what_a_site_gave_waits_for_a_hub_that_is_away(town: Town) -> None:
+    town.lab.submit(("x",))
+    town.tend(0)
+    (launch,) = town.cluster.launches
+    assert json.loads(launch.stdin)["patience"] == 300.0
+
+
+def test_who_is_about_to_leave_is_given_nothing_and_another_comes_at_once(lab: Lab) -> None:
+    town = Town(lab, most=2)
+    lab.submit(("x",))
+    town.tend(0)
+    (launch,) = town.cluster.launches
+    town.cluster.seen[launch.token] = ACTIVE
+    lab.cancel("run1")
+    town.greet(launch)
+    (session,) = town.sessions.all()
+    lab.submit(("y",))
+    town.tend(3)
+    assert len(town.cluster.launches) == 1  # for that one there is room
+    town.dispatch.hear(session, Poll(1.0, PLENTY, 0, [], [], 0.0, number=2, leaving=True))
+    town.tend(4)
+    assert len(town.cluster.launches) == 2
+    looks = town.cluster.looks
+    town.tend(6)
+    assert town.cluster.looks > looks  # it is looked at soon: its place is free in a moment
 
 
 def test_near_its_end_a_node_gets_only_what_will_be_over_by_then(lab: Lab) -> None:

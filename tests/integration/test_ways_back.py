@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import wait_until
+from turnout.agent import relay as relaying
 from turnout.hub.doors import far_door
 from turnout.hub.identity import identity
 from turnout.wire.http import Connection, Unreachable
@@ -73,6 +74,19 @@ def say(address: object, what: bytes = b"hello") -> bytes:
         return connection.request("POST", "/", what).read()
     finally:
         connection.close()
+
+
+def test_a_relay_ends_with_its_directory(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relaying, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(os, "umask", lambda mask: 0)  # it would hold for all of this process
+    identity(place / "hub.pem")
+    order = {"identity": (place / "hub.pem").read_text(), "listen": "127.0.0.1", "socket": "agent.sock"}
+    serving = threading.Thread(target=relaying.main, args=(order,))
+    serving.start()
+    wait_until(lambda: (place / "relay.address").exists())
+    (place / "relay.lock").unlink()
+    serving.join(20)
+    assert not serving.is_alive() and not (place / "relay.address").exists()
 
 
 def test_the_first_way_that_works_is_taken(place: Path) -> None:

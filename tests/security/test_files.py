@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import socket
 import stat
@@ -299,6 +300,19 @@ class TestPrivateThings:
         link.symlink_to(victim)
         write_private(link, "new")
         assert (victim.read_text(), link.read_text(), link.is_symlink()) == ("precious", "new", False)
+
+    def test_a_file_that_cannot_be_written_whole_stays_as_it_was(self, tmp_path: Path) -> None:
+        """Where a disk is full after a part, a single write succeeds for that part."""
+        file = tmp_path / "targets.json"
+        write_private(file, "old")
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+        try:
+            with pytest.raises(OSError):
+                write_private(file, "new" * 10)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert file.read_text() == "old" and list(tmp_path.iterdir()) == [file]
 
     def test_a_link_in_the_place_of_the_lock_or_the_log_stops_the_hub(self, cli: Cli) -> None:
         victim = cli.home.parent / "victim"

@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from tests.harness import wait_until
 from turnout.agent import nvidia_smi
-from turnout.agent.attempt import Attempt
+from turnout.agent.attempt import Attempt, Phase
+from turnout.agent.gpu_neighbours import Neighbours
 from turnout.agent.gpu_sources import CannotLook, Computing, Device, Sight, environment, visible
 from turnout.agent.gpu_watch import attribute, owner_of
 from turnout.agent.gpus import Gpus, Seen
+from turnout.agent.holding import Holding, poll_numbers
 from turnout.agent.kfd import Kfd
 from turnout.agent.nvidia_smi import Smi
 from turnout.agent.rundir import RunDir
+from turnout.agent.starter import Starter
 from turnout.testing.nvidia_smi import FakeGpus
 from turnout.wire.gpus import GpuFacts, GpuRoom
-from turnout.wire.messages import Grant
+from turnout.wire.messages import Grant, NodeFacts
 
 GB = 1 << 30
 MIB = 1 << 20
@@ -232,3 +237,24 @@ class TestWhoseItIs:
         seen = attribute(sight, TWO, owners.get)
         assert seen == Seen({"0": 5 * GB}, {("0", "7.1"): 3 * GB}, {"1"})
         assert attribute(Sight({}, [Computing("GPU-bbbb", 2**22 + 7, 1)]), TWO, owners.get).foreign == set()
+
+
+def test_what_cannot_be_written_down_fails_its_run_and_not_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ender:
+        def fail(self, failed: Attempt, message: str) -> None:
+            told.append((failed.key, message))
+
+    told: list[tuple[str, str]] = []
+    facts = NodeFacts("host", 2, 1 << 30, ["0"], "boot", 1, "3.11", "/", gpu_facts=[GpuFacts("0")])
+    holding = Holding(facts, poll_numbers(0))
+    holding.welcome = replace(holding.welcome, max_runs=2)
+    monkeypatch.setattr(holding, "has_lease", lambda: True)
+    ready = attempt(1)
+    ready.phase, ready.confirmed = Phase.READY, True
+    holding.add(ready)
+    no_launcher, ender = cast(Any, None), cast(Any, Ender())
+    Starter(holding, no_launcher, ender, "sdk", lambda: True, Neighbours(str(tmp_path / "1"))).start_ready()
+    ((key, message),) = told
+    assert key == "1.1" and message.startswith("it could not be started: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -38,3 +39,11 @@ def test_a_process_that_begins_anew_goes_on_above_even_when_the_clock_was_set_ba
     last = [held.poll().number for _ in range(1000)][-1]
     monkeypatch.setattr(time, "time_ns", lambda: 1)
     assert Holding(FACTS, poll_numbers(held.next_number())).poll().number > last
+
+
+def test_who_is_about_to_leave_says_so_and_offers_nothing() -> None:
+    held = Holding(FACTS, poll_numbers(0))
+    held.welcome = replace(held.welcome, max_runs=2)
+    assert (held.poll().slots, held.poll().leaving) == (2, False)
+    held.is_going = True
+    assert (held.poll().slots, held.poll().leaving) == (0.0, True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from turnout.plugin.batch import Batch, BatchProvider, clock, megabytes
-from turnout.plugin.provider import Launch, Need
+from turnout.plugin.provider import Failure, Launch, Need
 from turnout.providers.pbs import PbsProvider
 from turnout.providers.sge import SgeProvider
 from turnout.providers.slurm import SlurmProvider
@@ -70,6 +70,15 @@ def test_nothing_is_asked_for_that_nobody_needs(name: str) -> None:
 def test_gpus(name: str, line: str) -> None:
     scheduler = provider(name)
     assert line in scheduler.render(batch(scheduler, replace(LAUNCH, need=Need(gpus=2)))).splitlines()
+
+
+@pytest.mark.parametrize("name", ["slurm", "sge", "pbs", "torque"])
+@pytest.mark.parametrize("said", [{"raw-options": ["-m n\nrm -rf ~"]}, {"account": "lab\nid", "project": "lab\nid"}])
+def test_no_option_becomes_a_command(name: str, said: dict[str, object]) -> None:
+    scheduler = provider(name, **said)
+    with pytest.raises(Failure, match="several lines") as failed:
+        scheduler.render(batch(scheduler, LAUNCH))
+    assert failed.value.kind == "rejected"
 
 
 def test_sizes_and_times_are_rounded_up() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from turnout.plugin.examining import advice, judge, told
 from turnout.plugin.provider import Failure
-from turnout.plugin.transport import Shell
+from turnout.plugin.transport import Shell, Ssh, SshSettings
 
 WELL = """\
 host=far
@@ -57,8 +57,14 @@ def test_a_machine_that_tells_little_is_judged_by_that(text: str) -> None:
         ("Host key verification failed.", "login", "turnout box add"),
         ("Permission denied (publickey).", "login", "ssh-copy-id"),
         ("Could not resolve hostname far", "transient", "address"),
-        ("Connection refused", "transient", "try it yourself: ssh"),
+        ("Connection refused", "transient", "try it yourself: ssh -p 2222 -i 'my key' ada@far"),
+        ("the directory ~/x cannot be used", "rejected", "name another `directory`"),
     ],
 )
 def test_each_failure_has_its_advice(message: str, kind: str, hint: str) -> None:
-    assert hint in advice(Shell("~/x"), Failure(message, kind=kind))
+    over = Ssh("~/x", "", SshSettings("ada@far", "2222", ["-i", "my key"]))
+    assert hint in advice(over, Failure(message, kind=kind))
+
+
+def test_on_this_machine_it_is_the_directory() -> None:
+    assert "name another `directory`" in advice(Shell("~/x"), Failure("cannot be used", kind="rejected"))

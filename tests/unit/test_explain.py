@@ -79,11 +79,17 @@ def test_no_node_of_the_site_has_so_many_slots() -> None:
     assert said.startswith("It can never start: it needs 8 cpus, and target local has `max-runs: 2`.")
 
 
+def test_the_site_was_asked_for_enough_for_now() -> None:
+    situation = Situation(run=QUEUED, attempts=[], ahead=0)
+    (said,) = explain(situation, Place(is_elastic=True, restraint="no more than 3 nodes a minute"))
+    assert said == "The next node of local is asked for later: no more than 3 nodes a minute."
+
+
 def test_a_node_is_near_its_end() -> None:
     node = replace(NODE, free_slots=2.0, free_memory=NODE.memory or 0, seconds=300.0)
     text = at_a_site(nodes=[node], need=Resources(seconds=3600.0))
     assert text == "It is next on local: it waits for a node that has 60 min (5 min left)."
-    assert at_a_site(nodes=[node], need=Resources(seconds=60.0)).endswith("is being given to vm.") or "given to" in text
+    assert at_a_site(nodes=[node], need=Resources(seconds=60.0)).endswith("is being given to n1.")
     assert at_a_site(nodes=[replace(node, seconds=0.0)]).endswith("it waits for the next node (0 s left).")
 
 

@@ -318,6 +318,16 @@ def test_a_status_that_goes_on_ends_when_nobody_reads_and_keeps_nobody_waiting(c
     assert all(_parent(path) != os.getpid() for path in children if str(cloud._host.pid) not in str(path))
 
 
+def test_a_status_that_goes_on_beyond_its_seconds_is_given_up(
+    cloud: HostedForeign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much it prints."""
+    monkeypatch.setattr("turnout.engine.hosted._OVERTIME", 0.0)
+    with pytest.raises(PluginFailure, match=r"did not tell its status within 0\.5 s"):
+        for _ in cloud.told(StatusQuery(run="run1", monitor=True, seconds=0.5)):
+            pass
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()

@@ -62,9 +62,9 @@ def test_a_run_with_a_time_limit_gets_a_node_that_has_so_much_left_for_it() -> N
 
 def test_and_the_usual_one_if_that_is_long_enough() -> None:
     site = Site(is_elastic=True, usual=Resources(cpus=4, seconds=3600.0), has_wall_time=True)
-    for limit, given in ((60.0, 3600.0), (3300.0, 3600.0), (3301.0, 3661.0)):
+    for limit, asked in ((60.0, 3600.0), (3300.0, 3600.0), (3301.0, 3661.0)):
         (opening,) = openings([Demand(queue="c", runs=1, need=Resources(seconds=limit))], [], site)
-        assert opening.need.seconds == given
+        assert opening.need.seconds == asked
 
 
 def test_nothing_is_opened_for_a_run_that_takes_more_slots_than_a_node_may_have() -> None:

@@ -21,6 +21,7 @@ def main() -> None:
     if sys.argv[1:2] == ["relay"]:
         from turnout.agent import relay
 
+        keep_memory_private()
         relay.main(json.load(sys.stdin))
         return
     os.umask(0o077)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
-import time
 from typing import Callable, Dict, List, Optional
 
 from turnout.agent import record
-from turnout.agent.cache import Abandoned
+from turnout.agent.awaiting import wait_for
 from turnout.agent.container_command import Name, Runtime, cleanup
 from turnout.agent.log import say
 from turnout.agent.rundir import RunDir
@@ -20,7 +18,6 @@ from turnout.wire.messages import ContainerOrder, JobOrder
 
 PROGRAMS = ("podman", "docker")
 _ASK_SECONDS, _PULL_SECONDS, _CLEAR_SECONDS = 60.0, 3600.0, 60.0
-_PAUSE = 0.05
 _INIT_PLACES = ("/usr/libexec/podman", "/usr/lib/podman", "/usr/libexec/docker", "/usr/local/sbin", "/usr/sbin")
 _USED = "containers"
 _FAILED = 125  # what they exit with when it is they who failed
@@ -169,27 +166,15 @@ def _pull(runtime: Runtime, order: ContainerOrder, is_wanted: Callable[[], bool]
             [runtime.program, "pull", order.image], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,
         )  # fmt: skip
-        code = _wait(child, is_wanted)
+        code = wait_for(child, _PULL_SECONDS, is_wanted)
         log.seek(0)
         said = log.read()[-_SHOWN_BYTES:].decode("utf-8", "replace").splitlines()[-_SHOWN_LINES:]
+    if code is None:
+        raise NoContainer(f"the image was not there within {_PULL_SECONDS:g} s")
     if code != 0:
         what = f"image {order.image} could not be pulled (exit code {code}):"
         hint = f"`{runtime.kind} pull {order.image}` on the node tries it again; a name like localhost/NAME is of there"
         raise NoContainer("\n".join([what, *said, hint]))
-
-
-def _wait(child: "subprocess.Popen[bytes]", is_wanted: Callable[[], bool]) -> int:
-    deadline = time.monotonic() + _PULL_SECONDS
-    while child.poll() is None:
-        is_late = time.monotonic() > deadline
-        if is_late or not is_wanted():
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            if is_late:
-                raise NoContainer(f"the image was not there within {_PULL_SECONDS:g} s")
-            raise Abandoned("the image is not wanted any more")
-        time.sleep(_PAUSE)
-    return int(child.returncode)
 
 
 def _ask(argv: List[str]) -> Optional[str]:

@@ -50,6 +50,9 @@ class Holding:
         self.is_preparing = False
         self.trouble = ""
         self.is_trouble_told = False
+        self.is_going = False
+        """there was nothing to do for so long that it leaves, once the hub knows that"""
+        self.is_going_told = False
         self.outcome: Dict[str, Any] = {}
         """how the run that ended last did"""
         self.is_yielding = False
@@ -140,10 +143,10 @@ class Holding:
         held = self.attempts.values()
         open_ones = [attempt for attempt in held if attempt.phase < Phase.ENDED]
         slots = self.welcome.max_runs - sum(attempt.grant.slots for attempt in open_ones)
-        short = [job for job, typical in self._typical.items() if typical < _SHORT_RUN and not self.is_leaving]
+        short = [job for job, typical in self._typical.items() if typical < _SHORT_RUN and self._is_open]
         rooms = self.gpus.rooms(attempt for attempt in open_ones if attempt.phase < Phase.STARTED)
         return Poll(
-            slots=0.0 if self.is_leaving or self.is_yielding or self.is_preparing or self.trouble else slots,
+            slots=slots if self._is_open else 0.0,
             memory=self.facts.memory - sum(attempt.grant.memory for attempt in open_ones),
             gpus=sum(room.runs > 0 for room in rooms),
             held=[attempt.ref for attempt in held],
@@ -158,7 +161,14 @@ class Holding:
             gpu_rooms=rooms,
             gpus_wanted=self.is_gpu_wanted,
             seconds=self.seconds_left(),
+            leaving=self.is_going,
         )
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether anything new may begin here."""
+        is_closing = self.is_leaving or self.is_yielding or self.is_going
+        return not (is_closing or self.is_preparing or self.trouble)
 
     def seconds_left(self) -> Optional[float]:
         """How long a run that begins now may take; None = as long as it likes."""

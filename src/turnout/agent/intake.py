@@ -63,6 +63,7 @@ class Intake:
         holding = self._holding
         holding.renew(sent)
         holding.is_trouble_told = holding.is_trouble_told or bool(asked.trouble)
+        holding.is_going_told = holding.is_going and (holding.is_going_told or asked.leaving)
         for job in orders.jobs:
             holding.learn(job)
         news = [self._ender.fence(ref) for ref in orders.fenced]
@@ -134,7 +135,9 @@ class Intake:
         self._installer.do(lambda: self._install(attempt, job), lambda outcome: self._is_set_up(attempt, outcome))
 
     def _install(self, attempt: Attempt, job: JobOrder) -> _Installed:
-        is_wanted = lambda: attempt.phase is Phase.STAGING  # noqa: E731
+        def is_wanted() -> bool:
+            return attempt.phase is Phase.STAGING
+
         told: Dict[str, Any] = {}
         if job.setup is not None:
             prepared = self._setups.prepare(job, attempt.directory.path, is_wanted)

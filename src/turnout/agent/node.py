@@ -245,18 +245,29 @@ class Node:
     def _is_done(self) -> bool:
         now = time.monotonic()
         welcome = self.holding.welcome
-        is_alone = now - self._teller.heard > max(_GONE_HUB_SECONDS, welcome.lease / 2)
-        if is_alone and not os.path.isdir(self._root):
+        silence, usual = now - self._teller.heard, max(_GONE_HUB_SECONDS, welcome.lease / 2)
+        if silence > usual and not os.path.isdir(self._root):
             raise Denied("its directory was removed")
+        is_alone = silence > max(usual, float(self._order.get("patience", 0.0)))
         is_kept = bool(self.holding.kept) and not self.holding.is_leaving
         if self.holding.attempts or self._chores.is_busy or is_kept:
             self._idle_since = now
+            self._set_going(False)
             return False
+        if not self._teller.is_welcome or silence > usual:  # who could give us something was not there
+            self._idle_since = now
         if self.holding.is_preparing:
             return False
-        is_idle = self.holding.is_leaving or self.holding.is_trouble_told or now - self._idle_since > welcome.idle
-        is_over = self.holding.is_yielding or self.holding.seconds_left() == 0.0
-        return is_alone or (self._teller.is_welcome and (is_idle or is_over))
+        is_unwanted = self.holding.is_leaving or self.holding.is_trouble_told or self.holding.is_yielding
+        is_idle = now - self._idle_since > welcome.idle or self.holding.seconds_left() == 0.0
+        self._set_going(is_idle)
+        return is_alone or (self._teller.is_welcome and (is_unwanted or (is_idle and self.holding.is_going_told)))
+
+    def _set_going(self, is_going: bool) -> None:
+        """That it would leave, or has something to do after all, is told first: nothing is given to who is gone."""
+        if self.holding.is_going is not is_going:
+            self.holding.is_going, self.holding.is_going_told = is_going, False
+            self._teller.speak()
 
     def _line(self) -> HubLine:
         return HubLine(self._order["address"], self._order["token"])

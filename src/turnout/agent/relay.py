@@ -2,7 +2,7 @@
 
 It listens where they can reach it, over TLS with a certificate that the hub made, and passes everything on to the
 socket; who comes still needs an agent's token. Where it listens is in the file ``relay.address`` beside the socket.
-There is one for each directory; it ends when the hub could not be reached for long.
+There is one for each directory; it ends when that is removed, or the hub could not be reached for long.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def _serve(order: Dict[str, Any]) -> None:
     _announce(f"tls:{known_as}:{number}#{_fingerprint(identity)}")
     say(f"relay on {host}:{number}")
     async with server:
-        while time.monotonic() - relay.reached < _ALONE_SECONDS:
+        while time.monotonic() - relay.reached < _ALONE_SECONDS and os.path.exists(_LOCK):
             await asyncio.sleep(_LOOK_SECONDS)
             await relay.look()
 
@@ -105,10 +105,10 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 def _context(identity: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with tempfile.NamedTemporaryFile("w", dir=".") as file:  # for its owner only, and it can be read from files alone
+    with tempfile.TemporaryFile("w") as file:  # it can be read from files alone; this has no name that could stay
         file.write(identity)
         file.flush()
-        context.load_cert_chain(file.name)
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
     return context
 
 

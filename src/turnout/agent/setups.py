@@ -10,12 +10,11 @@ import os
 import platform
 import shlex
 import shutil
-import signal
 import subprocess
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from turnout.agent.cache import Abandoned
+from turnout.agent.awaiting import wait_for
 from turnout.agent.leash import Leash
 from turnout.agent.mask import Mask
 from turnout.agent.secrets import reveal
@@ -24,7 +23,6 @@ from turnout.wire.messages import JobOrder, SetupOrder
 
 FAILED = ".failed"
 _LONGEST = 3600.0
-_PAUSE = 0.05
 _SHOWN_LINES, _SHOWN_BYTES = 12, 2000
 #: Of the submitter's environment, what would put other packages into the new environment, or ours in front of them.
 _NOT_WANTED = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_USER", "PIP_PREFIX", "__PYVENV_LAUNCHER__")
@@ -116,7 +114,9 @@ def _make(
             [shell, "-c", "\n".join([leash.line, *lines])], stdin=leash.stdin, stdout=output, stderr=output, cwd=beside,
             env=env, start_new_session=True, pass_fds=(lock,),
         )  # fmt: skip
-        code = _wait(child, is_wanted)
+        code = wait_for(child, _LONGEST, is_wanted)
+    if code is None:
+        raise SetupFailed(f"it was not made within {_LONGEST:g} s")
     if code != 0 or not _is_whole(target, 0):
         raise SetupFailed(f"setup {setup.name} could not be made (exit code {code}):\n{_last_lines(log, mask)}")
     return _size(target)
@@ -146,21 +146,6 @@ def _recipe(setup: SetupOrder, target: str, requirements: str) -> List[str]:
         pip = f"{env}/bin/python -m pip --disable-pip-version-check --no-input"
         lines.append(f"{pip} install -r {shlex.quote(requirements)}")
     return lines
-
-
-def _wait(child: "subprocess.Popen[bytes]", is_wanted: Callable[[], bool]) -> int:
-    """Its exit code. When it is not wanted any more, or takes too long, all of it is killed."""
-    deadline = time.monotonic() + _LONGEST
-    while child.poll() is None:
-        is_late = time.monotonic() > deadline
-        if is_late or not is_wanted():
-            os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            if is_late:
-                raise SetupFailed(f"it was not made within {_LONGEST:g} s")
-            raise Abandoned("the setup is not wanted any more")
-        time.sleep(_PAUSE)
-    return int(child.returncode)
 
 
 def _is_whole(target: str, _made: int) -> bool:

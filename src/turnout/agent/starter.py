@@ -57,7 +57,12 @@ class Starter:
         for attempt in waiting:
             if attempt.grant.gpus and not self._knows_gpus():
                 continue
-            if attempt.grant.slots <= free + _EPSILON and self._take_gpus(attempt):
+            try:
+                may_start = attempt.grant.slots <= free + _EPSILON and self._take_gpus(attempt)
+            except OSError as error:
+                self._ender.fail(attempt, f"it could not be started: {error}")
+                continue
+            if may_start:
                 free -= attempt.grant.slots
                 self._start(attempt)
             elif now - attempt.granted > _RETURN_SECONDS:
@@ -95,7 +100,8 @@ class Starter:
                 raise LauncherDied(f"launcher {self._launcher.pid} does not answer")
 
     def _take_gpus(self, attempt: Attempt) -> bool:
-        """False when they are not to be had now. What it has is written down before another agent may look."""
+        """False when they are not to be had now. What it has is written down before another agent may look; OSError
+        when it cannot be."""
         if not attempt.grant.gpus:
             return True
         with self._neighbours.held_off():

@@ -42,7 +42,8 @@ def doctor(names: Sequence[str], deep: bool, json: bool) -> int:
         known = settings.targets if settings is not None else {}
         if settings is not None and (unknown := [name for name in names if name not in known]):
             raise NotFound(f"no target {unknown[0]!r}", hint=f"known targets: {', '.join(sorted(known))}")
-        return report([*problems, *(look_at(settings, names) if settings is not None else ())], json)
+        found = [*look_at(settings, names), *_troubles(names)] if settings is not None else []
+        return report([*problems, *found], json)
     most = sys.maxsize if json else _MOST_NAMED
     found = [*_python(), *_state_directory(Home.from_env()), *problems, *_hub(deep, most), *_providers(), *_programs()]
     return report([*found, *(look_at(settings, list(settings.targets)) if settings is not None else ())], json)
@@ -73,10 +74,19 @@ def look_at(settings: Config, names: Sequence[str]) -> list[Found]:
             findings = Client().check_target(name, settings.resolved(name))
         except TurnoutError as error:
             return [Found("problem", f"target {name}: {error.message}", error.hint, name)]
-        return [Found(each["level"], each["what"], each["hint"], name) for each in findings]
+        begin = f"target {name}: " if len(names) > 1 else ""
+        return [Found(each["level"], begin + each["what"], each["hint"], name) for each in findings]
 
     with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(names) or 1)) as threads:
         return [each for found in threads.map(look, names) for each in found]
+
+
+def _troubles(names: Sequence[str]) -> Iterator[Found]:
+    """What the hub met when it last tried to use these targets."""
+    targets = Client().targets()
+    for name in names:
+        if name in targets and targets[name]["trouble"]:
+            yield Found("problem", f"target {name}: {targets[name]['trouble']}", "it is tried again by itself", name)
 
 
 def _settings() -> tuple[Config | None, list[Found]]:
@@ -139,8 +149,7 @@ def _hub(deep: bool, most: int) -> Iterator[Found]:
     for name, target in sorted(targets.items()):
         agents = f"{target['agents']} agents" if target["agents"] else "an agent is started when a run needs one"
         yield Found("ok", f"target {name}: {target['max_runs']} runs at once, {agents}")
-        if target["trouble"]:
-            yield Found("problem", f"target {name}: {target['trouble']}", "it is tried again by itself")
+    yield from _troubles(sorted(targets))
     yield from (_node(node) for node in nodes if node["cpus"] is not None)
     yield from _kept_files(kept, most)
 

@@ -78,13 +78,13 @@ def new(name: str, batch: bool, json: bool) -> None:
         return
     for file in made["files"]:
         print(f"wrote {file}")
-    print(f"its tests pass as it is: cd {made['directory']} && pip install -e . && python -m pytest")
+    print(f"its tests pass as it is: cd {made['directory']} && pip install -e '.[test]' && python -m pytest")
 
 
 def _tell(outcome: View) -> None:
     words = f"{render.coloured(outcome['outcome'], _COLOURS[outcome['outcome']])}  {outcome['name']}"
     print(f"{words}  {outcome['seconds']:.1f} s", flush=True)
-    for line in [outcome["reason"], *outcome["trace"].splitlines()] if outcome["outcome"] != "passed" else ():
+    for line in [*outcome["reason"].splitlines(), *outcome["trace"].splitlines()]:
         if line.strip():
             print(f"         {render.harmless(line)}", flush=True)
     if outcome["outcome"] == "failed":

@@ -15,14 +15,9 @@ from turnout.client.services import StatusWish
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home, current_directory
 from turnout.model.ids import parse_job_name
-from turnout.model.state import TERMINAL
+from turnout.model.state import STAGES, TERMINAL
 
 View = dict[str, Any]
-STAGES = {
-    "queued": ("created", "queued"),
-    "active": ("starting", "running", "finishing"),
-    "completed": ("completed", "failed", "cancelled", "stopped"),
-}
 _SHOWN = 50
 _PAUSE = 1.0
 

@@ -20,8 +20,8 @@ from turnout.home import Home, HubRecord
 
 #: What turnout puts into its state directory. All else there is somebody's, and stays.
 _OURS = frozenset({
-    "backups", "blobs", "cache", "config.yaml", "hub.json", "hub.lock", "logs", "nodes", "recent", "secrets.json",
-    "secrets.lock", "targets.json", "token", "turnout.db", "turnout.db-shm", "turnout.db-wal",
+    "backups", "blobs", "cache", "config.yaml", "hub.json", "hub.lock", "jobs", "logs", "nodes", "plugins", "recent",
+    "secrets.json", "secrets.lock", "targets.json", "tls", "token", "turnout.db", "turnout.db-shm", "turnout.db-wal",
 })  # fmt: skip
 _ENDING_SECONDS = 120.0
 _LEAVING_SECONDS = 30.0

@@ -16,7 +16,7 @@ from typing import Any
 from turnout.config import Config, find_project_file, load, secrets
 from turnout.config.problem import nearest
 from turnout.config.providing import KnownProvider, known_providers
-from turnout.errors import Internal, NotFound
+from turnout.errors import Internal, NotFound, ProviderError
 from turnout.home import Home, current_directory
 
 View = dict[str, Any]
@@ -59,6 +59,9 @@ def tested(home: Home, test: Test, tell: Callable[[View], None]) -> View:
     for said in _ask({"do": "test", "provider": asked, "checks": list(test.checks), "patience": test.patience}):
         if "unknown" in said:
             raise NotFound(f"no check {said['unknown']!r}", hint=nearest(said["unknown"], said["known"]))
+        if said.get("broken"):
+            message = "\n".join(each for each in (said["broken"], said["trace"]) if each)
+            raise ProviderError(message, hint=f"correct it; `turnout provider show {asked['name']}` looks again")
         if "outcome" in said:
             tell(said)
         else:

@@ -8,6 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from turnout.config import Config
+from turnout.config.providing import known_providers
 from turnout.errors import Conflict, InvalidInput
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -20,11 +22,14 @@ _BATCH = {
 
 
 def write(name: str, below: Path, *, is_batch: bool) -> dict[str, Any]:
-    """All of it, or nothing. InvalidInput when the name is none, Conflict when there is something already."""
+    """All of it, or nothing. InvalidInput when the name is none, Conflict when there is such a provider, or directory,
+    already."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is no name of a provider", hint="use small letters, digits and dashes: my-cluster"
         )
+    if name in known_providers(Config()):  # those that are installed
+        raise Conflict(f"there is a provider {name!r} already", hint="give another name: targets choose by it")
     directory = below / f"turnout-provider-{name}"
     words = {
         "@name@": name, "@package@": f"turnout_provider_{name.replace('-', '_')}",

@@ -34,9 +34,11 @@ class Child:
             return _failed({**plain(error)["failure"], "trace": loading.trace_of(error)})
         except BaseException as error:
             trace = loading.trace_of(error)
-            print(trace, file=sys.stderr)
+            if request["method"] != "status":  # what is printed there is shown, and so is the trace
+                print(trace, file=sys.stderr)
             said = f"{request['plugin']['path']}, {request['method']}: {type(error).__name__}: {error}"
-            return _failed({"message": said.rstrip(": "), "trace": trace})
+            place = loading.place_of(error)
+            return _failed({"message": said.rstrip(": ") + (f" ({place})" if place else ""), "trace": trace})
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

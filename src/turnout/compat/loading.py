@@ -6,7 +6,7 @@ import importlib
 import os
 import traceback
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from turnout.config.kinds import keys_of
 from turnout.config.problem import nearest
 from turnout.config.shapes import shapes_of
 from turnout.plugin.foreign import Foreign
-from turnout.plugin.provider import Failure, Provider
+from turnout.plugin.provider import Capabilities, Failure, Provider
 from turnout.plugin.remote import Description, Plugin
 
 #: What a class may be instead of a Provider.
@@ -45,6 +45,8 @@ def make(plugin: Plugin) -> Provider:
         lacking += [name for name in ("name", "capabilities") if not hasattr(found, name)]
         if lacking:
             raise Broken(f"{plugin.path} is a Provider without {', '.join(lacking)}")
+        if not isinstance(found.capabilities, Capabilities):
+            raise Broken(f"capabilities of {plugin.path} is no Capabilities")
         _check_settings(found, plugin)
         return _construct(plugin, lambda: found(plugin.settings))
     for adapter in _ADAPTERS:
@@ -82,6 +84,8 @@ def _check_settings(found: type[Provider], plugin: Plugin) -> None:
     """The keys of the target and its service that are the provider's own, against those it says it takes."""
     if found.Settings is None:
         return
+    if not is_dataclass(found.Settings):
+        raise Broken(f"Settings of {plugin.path} is no dataclass")
     shapes = shapes_of(found.Settings)
     own = {key: each for key, each in plugin.settings.items() if key in plugin.definition and key not in _COMMON}
     for key, value in own.items():
@@ -111,10 +115,21 @@ def _said(error: BaseException) -> str:
 def trace_of(error: BaseException) -> str:
     """The traceback as far as it is not ours: what the author of a plugin can do something about. Empty if it has
     nothing to do with the plugin's code."""
+    told = _own_part(error)
+    if not told.stack and not isinstance(error.__cause__, SyntaxError):
+        return ""
+    return "".join(told.format(chain=False)).rstrip()
+
+
+def place_of(error: BaseException) -> str:
+    """File and line of the plugin's code where it was raised; empty if it was not there."""
+    stack = _own_part(error).stack
+    return f"{stack[-1].filename}:{stack[-1].lineno}" if stack else ""
+
+
+def _own_part(error: BaseException) -> traceback.TracebackException:
     told = traceback.TracebackException.from_exception(error.__cause__ or error)
     told.stack = traceback.StackSummary.from_list(
         [frame for frame in told.stack if not frame.filename.startswith((_OURS, _IMPORTING, "<frozen "))]
     )
-    if not told.stack and not isinstance(error.__cause__, SyntaxError):
-        return ""
-    return "".join(told.format(chain=False)).rstrip()
+    return told

@@ -18,7 +18,7 @@ from turnout.engine.roster import Means, give_up
 from turnout.engine.sessions import Sessions
 from turnout.engine.target import Target
 from turnout.engine.works import Works
-from turnout.model.ids import place_of
+from turnout.model.ids import place_of, target_of
 from turnout.plugin.provider import Failure, Handle
 from turnout.schedule.machine import Lost
 from turnout.store import agents
@@ -99,6 +99,10 @@ class Fleet:
 
     def is_idle(self) -> bool:
         return not self.agents() and not any(thread.is_alive() for thread in list(self._under_way.values()))
+
+    def is_busy_at(self, target: str) -> bool:
+        """Whether there is something left to do at one of its places."""
+        return any(pool.has_business for place, pool in list(self._pools.items()) if target_of(place) == target)
 
     def wait(self) -> None:
         """Until what is under way at places elsewhere is over."""

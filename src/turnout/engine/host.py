@@ -41,6 +41,12 @@ class PluginFailure(Failure):
         self.trace = trace
 
 
+def in_full(failure: Failure) -> str:
+    """What it says, and where it comes from in the plugin's own code, if that is known."""
+    trace = failure.trace if isinstance(failure, PluginFailure) else ""
+    return f"{failure.message}\n{trace}" if trace else failure.message
+
+
 class Host:
     """One process for the code of one project. It is started when it is needed, again when it died, and ends when it is
     unused for a while. From any thread; one call at a time."""
@@ -106,14 +112,12 @@ class Host:
             self._lock.acquire()
         try:
             self._stop_timer()
-            if self._process is not None:
-                self._process.kill()
-                self._process = None
+            self._end()
         finally:
             self._lock.release()
 
     def _ask(self, process: PipedProcess, plugin: Plugin, method: str, arguments: Sequence[object]) -> Any:
-        began = self._log.stat().st_size
+        began = self._size_of_log()
         limit = self._limit or LIMITS.get(method, DEFAULT_LIMIT)
         deadline = time.monotonic() + limit
         try:
@@ -130,9 +134,8 @@ class Host:
 
     def _start(self) -> PipedProcess:
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            if self._log.stat().st_size > _LONGEST_LOG:
-                os.replace(self._log, self._log.with_suffix(".log.1"))
+        if self._size_of_log() > _LONGEST_LOG:
+            os.replace(self._log, self._log.with_suffix(".log.1"))
         with open(os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as log:
             return self._spawn(log)
 
@@ -143,14 +146,33 @@ class Host:
             raise PluginFailure(f"no process for the code of {self._project}: {error.strerror}") from error
 
     def _said(self, began: int) -> str:
-        """The last lines in the log since it was so long."""
-        with open(self._log, "rb") as log:
-            log.seek(max(began, self._log.stat().st_size - _PIECE))
+        """The last lines in the log since it was so long; somebody may have removed it."""
+        with contextlib.suppress(FileNotFoundError), open(self._log, "rb") as log:
+            log.seek(max(began, self._size_of_log() - _PIECE))
             return "\n".join(log.read().decode(errors="replace").splitlines()[-_LAST_LINES:])
 
+        return ""
+
+    def _size_of_log(self) -> int:
+        try:
+            return self._log.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
     def _end_if_unused(self) -> None:
-        if time.monotonic() - self._last_used >= self._idle:
-            self.close()
+        """A call that began a moment ago is left alone."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if time.monotonic() - self._last_used >= self._idle:
+                self._end()
+        finally:
+            self._lock.release()
 
     def _start_timer(self) -> None:
         self._last_used = time.monotonic()
@@ -181,9 +203,9 @@ def _shown(process: PipedProcess, deadline: float) -> Iterator[str]:
     is_over = False
     while not is_over:
         readable, _, _ = select.select([process.shown, process.answers], [], [], _HEARTBEAT)
+        if process.answers not in readable and time.monotonic() > deadline:
+            raise TimeoutError
         if not readable:
-            if time.monotonic() > deadline:
-                raise TimeoutError
             yield ""  # so that who reads can go away
         is_over = process.answers in readable
         while process.shown in readable:

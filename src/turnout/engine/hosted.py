@@ -11,6 +11,7 @@ from turnout.plugin.provider import Failure, Finding, Handle, Launch, Observatio
 from turnout.plugin.remote import Description, Plugin
 
 _PATIENCE = 120.0  # for a status; one that monitors ends when nobody reads any more
+_OVERTIME = 30.0  # for one that monitors for so many seconds, and does not come to its end
 
 
 class HostedProvider(Provider):
@@ -78,7 +79,10 @@ class HostedForeign(HostedProvider, Foreign):
 
     def told(self, query: StatusQuery) -> Iterator[str]:
         """What it prints, as it comes. Closing the iterator ends it."""
-        return self._host.watch(self._plugin, "status", query, limit=None if query.monitor else _PATIENCE)
+        limit: float | None = _PATIENCE
+        if query.monitor:
+            limit = None if query.seconds is None else query.seconds + _OVERTIME
+        return self._host.watch(self._plugin, "status", query, limit=limit)
 
     def cancel_runs(self, workspace: str, runs: Sequence[str], node: str) -> list[Ended]:
         return list(self._ask("cancel_runs", workspace, runs, node))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from turnout.config import TargetSettings, secrets
 from turnout.config.by_path import ByPath
-from turnout.engine.host import Host, PluginFailure
+from turnout.engine.host import Host, PluginFailure, in_full
 from turnout.engine.hosted import HostedProvider, hosted
 from turnout.errors import Denied, NotFound, ProviderError
 from turnout.home import Home, private_dir, write_private
@@ -39,9 +39,8 @@ class Hosts:
             described: Description = host.call(plugin, "describe")
         except PluginFailure as error:
             host.close()
-            trace = f"\n{error.trace}" if error.trace else ""
             hint = f"correct it, and submit again; what it printed is in {self._log(code)}"
-            raise ProviderError(f"{error.message}{trace}", hint=hint) from error
+            raise ProviderError(in_full(error), hint=hint) from error
         write_private(self._described(place), json.dumps(plain(described)))
         return hosted(described, told, host, plugin)
 

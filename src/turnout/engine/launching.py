@@ -19,6 +19,8 @@ _AGENT_ENV = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "TURNOUT_HOME", "TZ", "XDG_RUNTIME_DIR", "DOCKER_HOST",
     "DOCKER_CONTEXT", "DOCKER_CONFIG", "CONTAINER_HOST", "CONTAINERS_CONF", "REGISTRY_AUTH_FILE",
 )  # fmt: skip
+#: What a site was asked for, and gave after who knows how long, waits so many seconds for a hub that is not there.
+_PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,8 @@ class Yard:
         if target.is_elastic:  # it has what it was given of its machine, and goes when the site wants that back
             order["given"] = {name: value for name, value in asdict(agent.need).items() if name != "seconds"}
             order["yields"] = True
+        if able.elastic and not target.launches_runs:
+            order["patience"] = _PATIENCE
         if able.wall_time and seconds is not None:
             order["seconds"] = usable(seconds, target.terms.drain)
         return order

@@ -202,7 +202,11 @@ class Pool:
         return Looks(interval) if self.target.is_elastic else Looks(interval, *_STEADY)
 
     def _is_talking(self, agent: Agent, now: float) -> bool:
-        return self._roster.is_heard(agent) and not self.means.sessions.is_overdue(agent.id, now)
+        session = self._roster.session(agent)
+        is_leaving = session is not None and (session.departing or (session.leaving and not session.held))
+        if is_leaving or not self._roster.is_heard(agent):  # who leaves is gone in a moment
+            return False
+        return not self.means.sessions.is_overdue(agent.id, now)
 
     def _judge(self, agent: Agent, seen: Observation, now: float) -> None:
         session = self._roster.session(agent)
@@ -231,9 +235,18 @@ class Pool:
             self.means.store.write(lambda tx: conclude(tx, agent, seen))
             self._roster.forget(agent)
         else:
-            if not self._roster.is_heard(agent) and not self.target.is_here:
-                self.target.trouble = f"an agent ended before it was heard of{said}"
+            if not self._roster.is_heard(agent):
+                self._note_unheard(agent, f"an agent ended before it was heard of{said}")
             self._roster.forget(agent)
+
+    def _note_unheard(self, agent: Agent, what: str) -> None:
+        """Here the next one follows at once, so it stays said until one is heard, and people can read what it printed.
+        (A hub that was restarted has not heard those that were up before.)"""
+        if not self.target.is_here:
+            self.target.trouble = what
+        elif agent.state is AgentState.LAUNCHING:
+            directory = self.means.yard.directory(self.target, agent.id)
+            self.target.ailing = f"{what}; {directory}/agent.log has what it printed"
 
     def _replace(self, agent: Agent, now: float) -> None:
         """Starts a process in the place of one that died with runs in hand, which go on."""
@@ -262,7 +275,11 @@ class Pool:
         if now < self.target.not_before or not waiting:  # all of a round is one try
             return
         wanted = openings(self._needs.of(waiting), self._roster.posts(), self.target.site)
-        wanted = wanted[: self._quota.allows(now)]
+        allowed = self._quota.allows(now)
+        is_held_back = allowed is not None and allowed < len(wanted)
+        said = f"no more than {self.target.terms.rate} nodes are asked for in a minute (`submit-rate`)"
+        self.target.restraint = said if is_held_back else ""
+        wanted = wanted[:allowed]
         if wanted:
             self._quota.use(len(wanted))
             self._launch(self._roster.take_on(wanted, now), now)

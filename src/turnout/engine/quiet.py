@@ -22,6 +22,7 @@ class Quiet:
         for topic in topics:
             if topic == "queue":
                 self._stirs += 1
+                self._empty.clear()  # none of it counts any more, and queues of a job's own come and go
             elif topic.startswith("queue:"):
                 name = topic.removeprefix("queue:")
                 self._by_queue[name] = self._by_queue.get(name, 0) + 1

@@ -168,7 +168,7 @@ class Roster:
             has_begun = agent.observed is not None and agent.observed.phase not in ("pending", "unknown")
             return replace(post, is_pending=agent.state is AgentState.LAUNCHING and not has_begun)
         with self.means.sessions.lock:
-            is_over = session.leaving or session.seconds == 0.0
+            is_over = session.leaving or session.departing or session.seconds == 0.0
             free = 0.0 if is_over else max(0.0, session.room().slots)
             seconds = size.seconds if session.seconds is None else session.seconds
         return replace(post, size=replace(size, seconds=seconds), free=free)

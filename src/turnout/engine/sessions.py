@@ -48,6 +48,8 @@ class Session:
     """why the agent takes nothing, as it says itself"""
     kept: bool = False
     """it stays, with what ran there, until it is released"""
+    departing: bool = False
+    """it had nothing to do for long, and leaves"""
     seconds: float | None = None
     """how long a run that begins there now may take, if it has to be given back at some time"""
 
@@ -72,7 +74,7 @@ class Session:
         self.gpus = poll.gpu_rooms if poll.gpu_rooms is not None else free_gpus(poll.gpus)
         self.ahead, self.short = poll.ahead, frozenset(poll.short)
         self.preparing, self.trouble = poll.preparing, poll.trouble
-        self.seconds = poll.seconds
+        self.seconds, self.departing = poll.seconds, poll.leaving
 
     def room(self) -> Room:
         """What may still be granted: what the agent said, less what is on its way to it."""

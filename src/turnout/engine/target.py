@@ -65,6 +65,8 @@ class Target:
     last_try: float = -1.0
     ailing: str = ""
     """what the last agent there said is wrong"""
+    restraint: str = ""
+    """why it is not asked for as much as is needed, though it could be"""
     _alone: AbstractContextManager[bool] = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def tried(self, now: float, trouble: str = "", *, wait: float = 0.0) -> None:

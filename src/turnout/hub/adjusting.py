@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from turnout.blobs import Blobs
-from turnout.engine.host import PluginFailure
+from turnout.engine.host import in_full
 from turnout.engine.options import options_of
 from turnout.engine.target import Target
 from turnout.errors import InvalidInput, ProviderError
@@ -65,10 +65,11 @@ class Adjusting:
             return Adjusted(spec)
         with self._laid_out(spec) as files:
             draft = _draft(spec, numbers, files)
-            try:
-                adjusted = provider.adjust(draft)
-            except Failure as error:
-                raise _refused(spec, error) from error
+            adjusted = target.ask(lambda _: provider.adjust(draft))
+            if isinstance(adjusted, Failure):
+                raise ProviderError(
+                    f"target {spec.target}: {in_full(adjusted)}", hint="nothing was submitted"
+                ) from adjusted
             changed = self._captured(_checked(redrafted(spec, draft.runs, adjusted.runs)), files)
         return Adjusted(replace(changed, original=_original(spec)), numbers)
 
@@ -127,8 +128,3 @@ def _checked(spec: JobSpec) -> JobSpec:
         what = f"target {spec.target} made something of the job that it cannot be: {error.message}"
         raise ProviderError(what, hint="nothing was submitted") from error
     return spec
-
-
-def _refused(spec: JobSpec, error: Failure) -> ProviderError:
-    trace = f"\n{error.trace}" if isinstance(error, PluginFailure) and error.trace else ""
-    return ProviderError(f"target {spec.target}: {error.message}{trace}", hint="nothing was submitted")

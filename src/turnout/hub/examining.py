@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet
+from turnout.engine.host import in_full
 from turnout.engine.sessions import Sessions
 from turnout.engine.target import Target
 from turnout.errors import Conflict, NotFound, ProviderError
@@ -88,7 +89,8 @@ def examine(target: Target) -> list[View]:
 
     found = target.ask(look)
     if isinstance(found, Failure):
-        found = [Finding("problem", found.message, "see `turnout hub logs`")]
+        hint = f"correct it; `turnout provider test {target_of(target.name)}` says more"
+        found = [Finding("problem", in_full(found), hint)]
     return [{"level": each.level, "what": each.what, "hint": each.hint} for each in found]
 
 
@@ -106,7 +108,7 @@ async def _empty(parts: Parts, name: str, *, force: bool) -> int:
     if runs:
         done = await asyncio.wrap_future(parts.dispatch.cancel(runs, by="user"))
         parts.notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
-    if not await _until(lambda: not _dismissed(parts, name)) and not force:
+    if not await _until(lambda: not _dismissed(parts, name) and not parts.fleet.is_busy_at(name)) and not force:
         raise Conflict(f"an agent stays on {name}", hint="see `turnout list nodes`; --force leaves it to itself")
     return len(runs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,14 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from turnout.engine.host import in_full
 from turnout.engine.hosted import HostedForeign
 from turnout.engine.target import Target
 from turnout.errors import InvalidInput, NotFound, ProviderError
 from turnout.hub.reading import reading
 from turnout.model.ids import target_of
 from turnout.plugin.foreign import DraftRun, Ended, Foreign, StatusQuery
-from turnout.plugin.provider import Failure
+from turnout.plugin.provider import Failure, Provider
 from turnout.store import reads
 from turnout.store.native import Sent, runs_of_job, sent
 from turnout.store.store import Connection, Store
@@ -83,19 +84,15 @@ def _asked(connection: Connection, body: StatusBody) -> tuple[str | None, Status
 
 def _told(target: Target, query: StatusQuery) -> Iterator[bytes]:
     provider = target.provider
-    is_foreign = isinstance(provider, HostedForeign)
-    yield _line({"foreign": is_foreign, "target": target_of(target.name)})
-    if not is_foreign:
+    yield _line({"foreign": isinstance(provider, HostedForeign), "target": target_of(target.name)})
+    if not isinstance(provider, HostedForeign):
         return
-    assert isinstance(provider, HostedForeign)
     try:
         for piece in provider.told(query):
             yield _line({"text": piece})
         yield _line({"done": True})
     except Failure as error:
-        trace = getattr(error, "trace", "")
-        said = ProviderError(f"target {target_of(target.name)}: {error.message}" + (f"\n{trace}" if trace else ""))
-        yield _line(said.as_dict())
+        yield _line(ProviderError(f"target {target_of(target.name)}: {in_full(error)}").as_dict())
 
 
 def _line(value: View) -> bytes:
@@ -156,8 +153,12 @@ class Cancels:
                 found.setdefault(each.place, []).append(each)
         return found
 
-    def _ask(self, place: str, runs: Sequence[str], cancel: Any) -> list[View]:
-        answer = self.targets[place].ask(lambda provider: cancel(provider))
+    def _ask(self, place: str, runs: Sequence[str], cancel: Callable[[Foreign], list[Ended]]) -> list[View]:
+        def ask(provider: Provider) -> list[Ended]:
+            assert isinstance(provider, Foreign), "only such places are asked"
+            return cancel(provider)
+
+        answer = self.targets[place].ask(ask)
         if isinstance(answer, Failure):
             return [{"run_name": run, "error": answer.message} for run in runs]
         return [_record(each) for each in answer]

@@ -267,6 +267,7 @@ class Hub:
         for place, target in self._targets.items():
             places.setdefault(target_of(place), []).append(target)
         sessions = [session for session in self._sessions.all() if session.heard]
+        used = {agent.target for agent in self._fleet.agents()}
         described: dict[str, dict[str, Any]] = {}
         for name, found in places.items():
             here = [session for session in sessions if target_of(session.target) == name]
@@ -274,16 +275,19 @@ class Hub:
                 "provider": found[-1].provider.name, "agents": len(here),
                 "max_runs": sum(session.max_runs for session in here) or found[-1].max_runs("", os.cpu_count() or 1),
                 "free": sum(max(0.0, session.max_runs - len(session.held)) for session in here),
-                "trouble": "; ".join(target.complaint for target in found if target.complaint),
+                "trouble": "; ".join(
+                    target.complaint for target in found
+                    if target.complaint and (target is found[-1] or target.name in used)  # else of code long changed
+                ),
                 "nodes": {each.node: max(0.0, each.max_runs - len(each.held)) for each in here},
             }  # fmt: skip
         return described
 
 
 def _pid_of(agent: Agent, targets: Mapping[str, Target]) -> int | None:
-    """Of one on this machine."""
+    """Of one that the built-in provider started here: what handles of others mean is their own affair."""
     target = targets.get(agent.target)
-    if target is None or not target.is_here or agent.handle is None:
+    if target is None or target.provider.name != "local" or agent.handle is None:
         return None
     return int(agent.handle.partition(":")[0])
 

@@ -34,7 +34,10 @@ class Places:
             last = last_node_size(connection, target) if not up else None
             coming = self._coming(connection, target, job)
         site = self._targets[target].site
-        place = Place(trouble=trouble, coming=coming, is_elastic=site.is_elastic, most=site.most, max_runs=site.max_runs)
+        place = Place(
+            trouble=trouble, coming=coming, is_elastic=site.is_elastic, most=site.most, max_runs=site.max_runs,
+            restraint=self._targets[target].restraint,
+        )  # fmt: skip
         if last is not None:
             most = self._targets[target].max_runs("", last.cpus)
             gone = Node(name=last.node, max_runs=most, memory=last.memory, gpus=last.gpus,

@@ -38,6 +38,12 @@ class Reason(StrEnum):
 TERMINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED, RunState.STOPPED})
 ON_NODE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.FINISHING})
 LIVE = frozenset(RunState) - TERMINAL
+#: What people ask for together: what waits, what goes on, what is over.
+STAGES = {
+    "queued": (RunState.CREATED, RunState.QUEUED),
+    "active": (RunState.STARTING, RunState.RUNNING, RunState.FINISHING),
+    "completed": (RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED, RunState.STOPPED),
+}
 
 #: Every step a run may take. A terminal state has none: it is written once. From running to starting goes only a
 #: parent, when its script has to run on one more node, and back to running when that failed while it has children.

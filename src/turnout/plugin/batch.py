@@ -5,17 +5,21 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+import time
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from turnout.plugin.examining import examine_shared
 from turnout.plugin.job_directory import JobDirectory, Record
 from turnout.plugin.job_script import WARNED, script, start_lines
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Need, Observation, Phase, Provider
+from turnout.plugin.settings import text, texts
 from turnout.plugin.transport import SshSettings, Told, Transport, transport
 
 _WARNING = 120
 _PATIENCE = 90.0  # a scheduler that is busy takes its time
+_FRESH = 10.0  # seconds for which it is believed which jobs have a name
 #: Besides the kinds of `Failure`, what a complaint may mean: nobody can tell whether the job was taken.
 UNCLEAR = "unclear"
 
@@ -96,6 +100,7 @@ class BatchProvider(Provider):
         self.transport: Transport = transport(settings, "clusters", variables=self.variables)
         self.transport.patience = _PATIENCE
         self._directory = JobDirectory(self.transport)
+        self._named: Tuple[str, List[str], float] = ("", [], 0.0)
 
     @abstractmethod
     def options(self, batch: Batch) -> List[str]:
@@ -106,9 +111,13 @@ class BatchProvider(Provider):
     def submit_argv(self, batch: Batch) -> List[str]:
         """The command that submits `batch.script`, logging to `batch.log`."""
 
-    @abstractmethod
     def parse_submit(self, told: Told) -> str:
-        """The native id of the job. ValueError when there is none in it."""
+        """The native id of the job. ValueError when there is none in it. Unless said otherwise, it is the number with
+        which the last line begins: JOB, JOB.SERVER, JOB[].SERVER, JOB.1-3:1 or JOB;CLUSTER."""
+        found = re.fullmatch(r"(\d+)(?:[.;\[]\S*)?", "".join(told.out.strip().splitlines()[-1:]))
+        if found is None:
+            raise ValueError("no number of a job")
+        return found.group(1)
 
     @abstractmethod
     def handle(self, job: str, index: int) -> Handle:
@@ -136,6 +145,10 @@ class BatchProvider(Provider):
     @abstractmethod
     def version_argv(self) -> List[str]: ...
 
+    def probe_argv(self, batch: Batch) -> List[str]:
+        """The command that tells whether `batch.script` would be taken, and submits nothing; none = there is none."""
+        return []
+
     def history_argv(self, handles: Sequence[Handle]) -> List[str]:
         """The command that tells of jobs which are over; none = there is none."""
         return []
@@ -148,22 +161,22 @@ class BatchProvider(Provider):
         """What a job is called whose first launch has that token."""
         return f"turnout-{token[:16]}"
 
-    def text(self, key: str) -> str:
-        """A setting of its own."""
-        return str(self.settings.get(key) or "")
-
-    def texts(self, key: str) -> List[str]:
-        value = self.settings.get(key, self.settings.get(key.replace("-", "_")))
-        return [str(each) for each in value] if isinstance(value, (list, tuple)) else []
+    def text(self, key: str, default: str = "") -> str:
+        """A setting of its own; `default` if nothing is said of it."""
+        return text(self.settings, key, default)
 
     def render(self, batch: Batch) -> str:
-        """The script of a job."""
-        options = [*self.options(batch), *self.texts("raw-options")]
+        """The script of a job. Failure for an option of several lines: all but the first would be commands."""
+        options = [*self.options(batch), *texts(self.settings, "raw-options")]
+        for each in options:
+            if "\n" in each:
+                raise Failure(f"an option of its jobs has several lines: {each!r}", kind="rejected")
         directives = [f"{self.directive} {each}" for each in options]
-        return script(directives, batch.root, self.task, batch.name, self.identity, self.texts("setup-lines"))
+        return script(directives, batch.root, self.task, batch.name, self.identity, texts(self.settings, "setup-lines"))
 
     def submit(self, launches: Sequence[Launch]) -> List[Union[Handle, Failure]]:
         """One native job for all launches of equal need (and program)."""
+        self._named = "", [], 0.0
         alike: Dict[Tuple[Need, str], List[Launch]] = {}
         for launch in launches:
             alike.setdefault((launch.need, launch.program), []).append(launch)
@@ -206,29 +219,54 @@ class BatchProvider(Provider):
 
     def _find(self, name: str, number: int, count: int) -> Optional[Handle]:
         """The handle of one task of the latest job of that name."""
+        jobs = self._jobs_named(name)
+        return None if not jobs else jobs[-1] if count == 1 else self.handle(jobs[-1], number)
+
+    def _jobs_named(self, name: str) -> List[str]:
+        """The tasks of an array are looked for one after the other: the scheduler is asked once for all of them."""
+        known, jobs, until = self._named
+        if name == known and time.monotonic() < until:
+            return jobs
         told = self._run(self.find_argv(name))
         try:
             jobs = self.parse_find(told, name)
         except ValueError as error:
             raise self._failure(told, "transient", "the scheduler's answer was not understood") from error
-        return None if not jobs else jobs[-1] if count == 1 else self.handle(jobs[-1], number)
+        if jobs:
+            self._named = name, jobs, time.monotonic() + _FRESH
+        return jobs
 
     def check(self) -> List[Finding]:
+        """Whether the machine can be reached and has room, whether the scheduler answers, and whether it would take a
+        job of ours."""
+        found = examine_shared(self.transport)
+        if any(each.level == "problem" for each in found):
+            return found
         try:
-            root = self.transport.enter()
-            told = self._run(self.version_argv())
+            return [*found, self._check_scheduler()]
         except Failure as error:
-            return [Finding("problem", f"{self.transport.place}: {error.message}", "try it there yourself")]
+            return [*found, Finding("problem", f"{self.transport.place}: {error.message}", "try it there yourself")]
+
+    def _check_scheduler(self) -> Finding:
+        place, told = self.transport.place, self._run(self.version_argv())
         if told.code != 0:
-            what = f"{self.transport.place} has no {self.version_argv()[0]}: {told.complaint}"
-            return [Finding("problem", what, "name the file that sets its path up: `profile: FILE`")]
+            what = f"{place} has no {self.version_argv()[0]}: {told.complaint}"
+            return Finding("problem", what, "name the file that sets its path up: `profile: FILE`")
         version = (told.out.strip() or self.name).splitlines()[0]
         try:
             self._find(self.name_of("none"), 1, 1)  # that its commands are there does not mean that somebody answers
         except Failure as error:
             hint = "ask who runs it whether it is up"
-            return [Finding("problem", f"{version} on {self.transport.place} does not answer: {error.message}", hint)]
-        return [Finding("ok", f"{version} on {self.transport.place}, jobs share {root}")]
+            return Finding("problem", f"{version} on {place} does not answer: {error.message}", hint)
+        batch = Batch("check", self.transport.enter(), [Launch("check", "", "", (), b"")])
+        batch = replace(batch, name=f"check-{hashlib.sha256(self.render(batch).encode()).hexdigest()[:8]}")
+        self.transport.run('mkdir -p batches && cat > "$1"', batch.script, given=self.render(batch).encode())
+        argv = self.probe_argv(batch)
+        told = self._run(argv) if argv else Told(0, "", "")
+        if told.code != 0:
+            hint = f"correct the settings of the target, or try it there yourself: {shlex.join(argv)}"
+            return Finding("problem", f"{version} on {place} would not take a job: {told.complaint}", hint)
+        return Finding("ok", f"{version} on {place}, jobs share {batch.root}")
 
     def rest(self) -> None:
         self.transport.close()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import time
 from typing import Dict, List, Mapping, Sequence
 
 from turnout.plugin.provider import Failure, Finding
+from turnout.plugin.pythons import CHOOSE, to_try
 from turnout.plugin.transport import Ssh, Transport
 
-#: What Python may be called, newest last found; the first that is new enough is taken.
-PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10", "python3.9")
 _SKEW = 10.0
 _LEAST_FREE, _TIGHT = 100 << 10, 1 << 20  # kilobytes
 #: The arguments are Pythons to try. A line each: name=value.
@@ -20,16 +20,16 @@ _ASK = (
     'echo "host=$(hostname 2>/dev/null || uname -n)"; echo "system=$(uname -sr)"; echo "time=$(date +%s)"; '
     'echo "where=$PWD"; echo "disk=$(df -Pk . 2>/dev/null | tail -n 1)"; '
     'echo "inodes=$(df -Pi . 2>/dev/null | tail -n 1)"; '
-    'for each in "$@"; do "$each" -c "import sys; sys.exit(sys.version_info < (3, 9))" 2>/dev/null || continue; '
-    """echo "python=$("$each" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3], sys.executable)')"; """
-    'break; done; for each in agent-*.pyz; do [ -e "$each" ] && echo agent=yes; done; true'
+    f'{CHOOSE}; [ -z "$python" ] || '
+    """echo "python=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3], sys.executable)')"; """
+    'for each in agent-*.pyz; do [ -e "$each" ] && echo agent=yes; done; true'
 )
 
 
 def examine(over: Transport, python: str = "", name: str = "") -> List[Finding]:
     """How the machine is, for one that is to run agents with that `python`. Never raises a Failure."""
     called = name or over.place
-    tried = [python] if python else list(PYTHONS)
+    tried = to_try(python)
     findings = [_client()] if isinstance(over, Ssh) else []
     before = time.time()
     try:
@@ -40,6 +40,22 @@ def examine(over: Transport, python: str = "", name: str = "") -> List[Finding]:
     return [*findings, *judge(told(text), called, tried, before, time.time())]
 
 
+def examine_shared(over: Transport) -> List[Finding]:
+    """How the directory is that other machines share with the one where a transport leads to, and how that is. Never
+    raises a Failure."""
+    findings = [_client()] if isinstance(over, Ssh) else []
+    before = time.time()
+    try:
+        facts = told(over.run(_ASK))
+    except Failure as failure:
+        what = f"{over.place} cannot be used: {failure.message}"
+        return [*findings, Finding("problem", what, advice(over, failure))]
+    if isinstance(over, Ssh):
+        findings += [_answer(facts, over.place, time.time() - before)]
+        findings += _clock(facts, over.place, before, time.time())
+    return [*findings, *_disk(facts, over.place)]
+
+
 def told(text: str) -> Dict[str, str]:
     """The named lines of what the script printed."""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
@@ -47,9 +63,7 @@ def told(text: str) -> Dict[str, str]:
 
 def judge(facts: Mapping[str, str], name: str, tried: Sequence[str], before: float, after: float) -> List[Finding]:
     """What these facts, which came between two moments by the clock here, mean. Pure."""
-    over_ssh = f"{name} answers: {facts.get('host', 'a machine')}, {facts.get('system', 'an unknown system')}"
-    found = [Finding("ok", f"{over_ssh}, within {after - before:.2f} s; its host key is the one on record")]
-    found.append(_python(facts, name, tried))
+    found = [_answer(facts, name, after - before), _python(facts, name, tried)]
     found += _clock(facts, name, before, after)
     found += _disk(facts, name)
     brought = "the agent is there" if "agent" in facts else "the agent is brought with the first run"
@@ -58,7 +72,9 @@ def judge(facts: Mapping[str, str], name: str, tried: Sequence[str], before: flo
 
 def advice(over: Transport, failure: Failure, name: str = "") -> str:
     """What to type after this failure."""
-    by_hand = " ".join(["ssh", *getattr(over, "options", ()), over.place])
+    if not isinstance(over, Ssh) or failure.kind == "rejected":
+        return "name another `directory`, one that you can write"
+    by_hand = shlex.join(["ssh", *over.options, over.place])
     if "HAS CHANGED" in failure.message or "has changed" in failure.message:
         return f"if the machine was set up anew: ssh-keygen -R {over.place}, then `turnout box add` or ssh it once"
     if "Host key verification" in failure.message or "host key" in failure.message:
@@ -68,6 +84,11 @@ def advice(over: Transport, failure: Failure, name: str = "") -> str:
     if "resolve" in failure.message:
         return "check the name in `address`, and ~/.ssh/config"
     return f"try it yourself: {by_hand}"
+
+
+def _answer(facts: Mapping[str, str], name: str, seconds: float) -> Finding:
+    said = f"{name} answers: {facts.get('host', 'a machine')}, {facts.get('system', 'an unknown system')}"
+    return Finding("ok", f"{said}, within {seconds:.2f} s; its host key is the one on record")
 
 
 def _client() -> Finding:

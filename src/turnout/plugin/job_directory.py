@@ -7,8 +7,9 @@ import shlex
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, Sequence, Set, Tuple
 
-from turnout.plugin.job_script import PYTHONS, pack
+from turnout.plugin.job_script import pack
 from turnout.plugin.provider import Failure, Handle
+from turnout.plugin.pythons import REQUIRE, to_try
 from turnout.plugin.transport import SOCKET, Transport
 
 _NO_PROGRAM = 44
@@ -32,9 +33,8 @@ _TRACES = (
 #: The arguments are Pythons to try; the relay's order comes by standard input. Nothing happens while one is there.
 _RELAY = (
     "command -v flock >/dev/null && ! flock -n relay.lock true && exit 0; program=$(ls -t agent-*.pyz | head -n 1); "
-    'order=$(cat); for each in "$@"; do "$each" -c "import sys; sys.exit(sys.version_info < (3, 9))" 2>/dev/null && '
-    '{ printf %s "$order" | PYTHONPATH="$PWD/$program" setsid "$each" -m turnout.agent relay >> relay.log 2>&1 & '
-    'exit 0; }; done; echo "no Python 3.9 or newer there, tried: $*" >&2; exit 3'
+    f"order=$(cat); {REQUIRE}; "
+    'printf %s "$order" | PYTHONPATH="$PWD/$program" setsid "$python" -m turnout.agent relay >> relay.log 2>&1 &'
 )
 
 
@@ -92,5 +92,4 @@ class JobDirectory:
     def keep_relay(self, listen: str, identity: str, python: str = "") -> None:
         """A relay is there that listens for nodes, and shows this identity of the hub's."""
         order = {"identity": identity, "listen": listen, "socket": SOCKET}
-        pythons = [python] if python else PYTHONS
-        self._over.run(_RELAY, *pythons, given=json.dumps(order).encode())
+        self._over.run(_RELAY, *to_try(python), given=json.dumps(order).encode())

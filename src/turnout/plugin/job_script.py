@@ -18,8 +18,8 @@ import time
 from typing import Mapping, Sequence
 
 from turnout.plugin.provider import Launch
+from turnout.plugin.pythons import CHOOSE, NONE, to_try
 
-PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11", "python3.10", "python3.9")
 #: What a job says of its end when it was told to end.
 WARNED = "warned"
 #: What a job does. A signal that warns of its end (TERM and, of some schedulers, others) becomes a TERM of the agent,
@@ -40,11 +40,8 @@ rm -f "$ended"
 [ -e "orders/$token.sh" ] || end 1 "its order is gone"
 . "./orders/$token.sh"
 mkdir -p "$node" && exec >> "$node/agent.log" 2>&1 || end 1 "cannot write into $node"
-{setup}python=
-for each in "$@"; do
-    "$each" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null && python=$each && break
-done
-[ -n "$python" ] || end 127 "no Python 3.9 or newer there, tried: $*"
+{setup}{choose}
+[ -n "$python" ] || end 127 "{none}"
 (trap '' USR1 USR2 XCPU; PYTHONPATH="$PWD/$program" exec "$python" -m turnout.agent < "orders/$token.json") & pid=$!
 while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done
 sleep 1
@@ -58,15 +55,14 @@ def script(directives: Sequence[str], root: str, task: str, batch: str, identity
     which may be told by that ``$task``."""
     return _SCRIPT.format(
         directives="\n".join(directives), root=shlex.quote(root), task=task, tokens=f"batches/{batch}",
-        identity=identity, setup="".join(f"{line}\n" for line in setup),
+        identity=identity, setup="".join(f"{line}\n" for line in setup), choose=CHOOSE, none=NONE,
     )  # fmt: skip
 
 
 def start_lines(launch: Launch, program: str) -> str:
     """What a job's shell has to know of a launch."""
-    pythons = [launch.python] if launch.python else PYTHONS
     lines = [f"export {name}={shlex.quote(value)}" for name, value in launch.env.items()]
-    lines += [f"node={shlex.quote(launch.directory)} program={program}", f"set -- {shlex.join(pythons)}"]
+    lines += [f"node={shlex.quote(launch.directory)} program={program}", f"set -- {shlex.join(to_try(launch.python))}"]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -18,11 +18,14 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Sequence
 
 from turnout.plugin.provider import Failure
+from turnout.plugin.settings import text, texts
 
 PATIENCE = 30.0
 SOCKET = "agent.sock"
 #: What a program on a machine needs of the environment it is started from, whatever it does.
 _PLAIN = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ")
+#: What programs (Grid Engine's, tar) say after they said what is wrong.
+_EMPTY_WORDS = ("Exiting.", "tar: Exiting with failure status due to previous errors")
 
 
 class Broken(Failure):
@@ -39,10 +42,11 @@ class Told:
 
     @property
     def complaint(self) -> str:
-        """The last line of what it said on its standard error, or else at all."""
+        """The last line with a meaning of what it said on its standard error, or else at all."""
         said = self.err if self.err.strip() else self.out
         lines = [line.strip() for line in said.splitlines() if line.strip()]
-        return lines[-1] if lines else f"exit code {self.code}"
+        telling = [line for line in lines if line not in _EMPTY_WORDS] or lines
+        return telling[-1] if telling else f"exit code {self.code}"
 
 
 class Transport(ABC):
@@ -152,7 +156,7 @@ class Ssh(Transport):
         super().__init__(root, socket, patience)
         self.place = settings.address
         self.controls = controls
-        self._options = [*(["-p", settings.port] if settings.port else []), *settings.ssh_options]
+        self.options = [*(["-p", settings.port] if settings.port else []), *settings.ssh_options]
         self._path = ""
 
     def ask(self, script: str, *args: str, given: bytes = b"") -> Told:
@@ -196,7 +200,7 @@ class Ssh(Transport):
     def argv(self, *how: str, command: str = "") -> List[str]:
         """What starts ssh so that it uses the connection that is there."""
         last = [command] if command else []
-        return ["ssh", "-S", self._control(), *how, *self._options, "--", self.place, *last]
+        return ["ssh", "-S", self._control(), *how, *self.options, "--", self.place, *last]
 
     def _connect(self) -> str:
         """There is a connection that has the socket over there. What an earlier one left of it would be in the way."""
@@ -229,7 +233,7 @@ class Ssh(Transport):
     def _control(self) -> str:
         folder = os.path.join(self.controls or os.path.expanduser("~/.ssh"), "ssh")
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        said = json.dumps([self.place, self._options, self.root, self.socket])
+        said = json.dumps([self.place, self.options, self.root, self.socket])
         return os.path.join(folder, hashlib.sha256(said.encode()).hexdigest()[:16])
 
 
@@ -244,19 +248,17 @@ def transport(settings: Mapping[str, object], kind: str, *, variables: Sequence[
     Its directory is in the one they say, or in one for `kind`; neither another hub nor another machine has the same.
     """
     ssh = ssh_settings(settings)
-    whose = json.dumps([str(settings.get("nodes_directory", "")), ssh.address, ssh.port])
-    above = str(settings.get("directory") or f"~/.turnout/{kind}")
+    whose = json.dumps([text(settings, "nodes_directory"), ssh.address, ssh.port])
+    above = text(settings, "directory") or f"~/.turnout/{kind}"
     root = f"{above.rstrip('/')}/{hashlib.sha256(whose.encode()).hexdigest()[:12]}"
-    socket = str(settings.get("agent_socket", ""))
+    socket = text(settings, "agent_socket")
     if ssh.address in ("", "localhost"):
         return Shell(root, socket, variables=variables)
-    return Ssh(root, socket, ssh, str(settings.get("sockets_directory", "")))
+    return Ssh(root, socket, ssh, text(settings, "sockets_directory"))
 
 
 def ssh_settings(settings: Mapping[str, object]) -> SshSettings:
-    options = settings.get("ssh-options", settings.get("ssh_options", ()))
-    more = [str(each) for each in options] if isinstance(options, (list, tuple)) else []
-    return SshSettings(str(settings.get("address") or ""), str(settings.get("port") or ""), more)
+    return SshSettings(text(settings, "address"), text(settings, "port"), texts(settings, "ssh-options"))
 
 
 def _pipes(stays: bool = False) -> Dict[str, Any]:

@@ -10,7 +10,6 @@ from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, c
 from turnout.plugin.provider import Handle, Observation, Phase
 from turnout.plugin.transport import Told
 
-_ID = re.compile(r"^(\d+)(\[\d*\])?(\.[\w.-]+)?$")
 _FIELD = re.compile(r"^(?: {4}|\t)([\w.]+) = (.*)$")
 _UNKNOWN = "153"  # of the jobs it was asked for, it knows not all
 _NOT_THERE = ("Unknown Job I", "Job has finished")
@@ -85,13 +84,6 @@ class PbsProvider(BatchProvider):
 
     def submit_argv(self, batch: Batch) -> list[str]:
         return ["qsub", "-o", batch.log, batch.script]
-
-    def parse_submit(self, told: Told) -> str:
-        """JOB.SERVER, or JOB[].SERVER for an array."""
-        found = _ID.match("".join(told.out.strip().splitlines()[-1:]))
-        if found is None:
-            raise ValueError("no job id")
-        return found.group(1)
 
     def handle(self, job: str, index: int) -> Handle:
         return f"{job}[{index}]"

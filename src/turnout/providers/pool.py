@@ -14,6 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
+from turnout.plugin.settings import text, value
 from turnout.plugin.transport import Broken
 from turnout.providers.ssh import SshProvider
 
@@ -171,9 +172,8 @@ class PoolProvider(Provider):
 
 
 def _make(common: Mapping[str, object], entry: Mapping[str, object]) -> _Box:
-    most = entry.get("max-runs", entry.get("max_runs"))
-    python = str(entry.get("python") or "")
-    return _Box(SshProvider({**common, **entry}), python, most if isinstance(most, int) else None)
+    most = value(entry, "max-runs")
+    return _Box(SshProvider({**common, **entry}), text(entry, "python"), most if isinstance(most, int) else None)
 
 
 def _by_box(handles: Iterable[Handle]) -> dict[str, list[Handle]]:

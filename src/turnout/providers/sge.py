@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,6 @@ from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, c
 from turnout.plugin.provider import Handle, Observation, Phase
 from turnout.plugin.transport import Told
 
-_ID = re.compile(r"^(\d+)(?:\.|$)")
 #: What qacct says of a failed job, by the number it begins with, see sge_status(5).
 _FAILED = {"37": "timeout", "38": "timeout", "19": "node_lost", "21": "node_lost", "25": "preempted"}
 
@@ -55,17 +53,17 @@ class SgeProvider(BatchProvider):
     def options(self, batch: Batch) -> list[str]:
         need, cpus = batch.need, batch.need.cpus or 1
         asked: dict[str, object] = {}
-        if need.memory and (resource := self._setting("memory-resource", "h_vmem")):
+        if need.memory and (resource := self.text("memory-resource", "h_vmem")):
             asked[resource] = f"{megabytes(-(-need.memory // cpus))}M"  # it counts for each slot
         if need.gpus:
-            asked[self._setting("gpu-resource", "gpu")] = need.gpus
+            asked[self.text("gpu-resource", "gpu")] = need.gpus
         if need.seconds:
             asked["h_rt"] = clock(need.seconds)
             asked["s_rt"] = _to_the_second(need.seconds - warning(need.seconds))
         given = [
             ("-N", batch.name), ("-S", "/bin/sh"), ("-j", "y"), ("-r", "n"), ("-notify", ""),
             ("-q", self.text("queue")), ("-P", self.text("project")),
-            ("-pe", f"{self._setting('parallel-environment', 'smp')} {cpus}" if cpus > 1 else ""),
+            ("-pe", f"{self.text('parallel-environment', 'smp')} {cpus}" if cpus > 1 else ""),
             ("-l", ",".join(f"{name}={value}" for name, value in asked.items())),
             ("-t", f"1-{batch.count}" if batch.count > 1 else ""),
         ]  # fmt: skip
@@ -74,12 +72,8 @@ class SgeProvider(BatchProvider):
     def submit_argv(self, batch: Batch) -> list[str]:
         return ["qsub", "-terse", "-wd", batch.root, "-o", batch.log, batch.script]
 
-    def parse_submit(self, told: Told) -> str:
-        """JOB, or JOB.1-N:1 for an array."""
-        found = _ID.match("".join(told.out.strip().splitlines()[-1:]))
-        if found is None:
-            raise ValueError("no job id")
-        return found.group(1)
+    def probe_argv(self, batch: Batch) -> list[str]:
+        return ["qsub", "-w", "v", batch.script]
 
     def handle(self, job: str, index: int) -> Handle:
         return f"{job}.{index}"
@@ -110,10 +104,6 @@ class SgeProvider(BatchProvider):
 
     def version_argv(self) -> list[str]:
         return ["sh", "-c", "qstat -help | head -n 1"]
-
-    def _setting(self, key: str, default: str) -> str:
-        value = self.settings.get(key, self.settings.get(key.replace("-", "_"), default))
-        return str(value or "")
 
 
 def _to_the_second(seconds: float) -> str:

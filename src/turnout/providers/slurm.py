@@ -80,9 +80,8 @@ class SlurmProvider(BatchProvider):
     def submit_argv(self, batch: Batch) -> list[str]:
         return ["sbatch", "--parsable", f"--chdir={batch.root}", f"--output={batch.log}", batch.script]
 
-    def parse_submit(self, told: Told) -> str:
-        last = told.out.strip().splitlines()[-1:]
-        return str(int("".join(last).partition(";")[0]))  # JOB or JOB;CLUSTER
+    def probe_argv(self, batch: Batch) -> list[str]:
+        return ["sbatch", "--test-only", batch.script]
 
     def handle(self, job: str, index: int) -> Handle:
         return f"{job}_{index}"

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from turnout.plugin.examining import PYTHONS, examine
+from turnout.plugin.examining import examine
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
+from turnout.plugin.pythons import REQUIRE, to_try
+from turnout.plugin.settings import text
 from turnout.plugin.transport import Broken, Ssh, SshSettings, Transport, transport
 
 # Each is one line, for the login shell over there may be one that takes no other.
@@ -27,9 +29,7 @@ _START = (
     '[ "$4" -le "$cpus" ] || { echo "$4 processors are needed, and there are $cpus" >&2; exit 4; }; '
     """memory=$(sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo 2>/dev/null); memory=${memory:-$5}; """
     '[ "$5" -le "$memory" ] || { echo "$5 kB of memory are needed, and there are $memory" >&2; exit 4; }; '
-    "shift 5; order=$(cat); python=; "
-    'for each in "$@"; do "$each" -c "import sys; sys.exit(sys.version_info < (3, 9))" 2>/dev/null && python="$each"'
-    ' && break; done; [ -n "$python" ] || { echo "no Python 3.9 or newer there, tried: $*" >&2; exit 3; }; '
+    f"shift 5; order=$(cat); {REQUIRE}; "
     'mkdir -p "$node" || exit 1; detach=$(command -v setsid || command -v nohup); '
     'printf %s "$order" | PYTHONPATH="$program" "$detach" sh -c \'read -r stat 2>/dev/null < "/proc/$$/stat"; '
     'name="$0" node="$1" token="$2"; set -- $stat; me="$$:${22}"; '
@@ -87,15 +87,14 @@ class SshProvider(Provider):
         self._over.close()
 
     def check(self) -> list[Finding]:
-        return examine(self._over, str(self.settings.get("python") or ""))
+        return examine(self._over, text(self.settings, "python"))
 
     def is_cut_off(self) -> bool:
         return isinstance(self._over, Ssh) and self._over.is_lost
 
     def clear(self) -> None:
         """What agents left running there ends, and their directory goes."""
-        named = str(self.settings.get("python") or "")
-        self._over.run(_CLEAR, *([named] if named else PYTHONS))
+        self._over.run(_CLEAR, *to_try(text(self.settings, "python")))
         self._over.close()
 
     def _start(self, launch: Launch) -> Handle | Failure:
@@ -105,16 +104,18 @@ class SshProvider(Provider):
             digest = hashlib.sha256(program).hexdigest()[:16]
             if self._over.run(_HAS, digest).strip() == "missing":
                 self._over.run(_BRING, digest, given=program)
-            pythons = [launch.python] if launch.python else PYTHONS
         except Failure as error:
             return Failure(error.message, kind=error.kind)
         except OSError as error:
             return Failure(f"the agent could not be started: {error}")
         try:
             need = (str(launch.need.cpus or 0), str((launch.need.memory or 0) >> 10))
-            words = (digest, launch.directory, launch.token, *need, *pythons)
-            return self._over.run(_START, *words, given=launch.stdin).strip()
+            words = (digest, launch.directory, launch.token, *need, *to_try(launch.python))
+            told = self._over.ask(_START, *words, given=launch.stdin)
         except Broken:
             raise
         except Failure as error:
             return error
+        if told.code != 0:
+            return Failure(told.complaint, kind="rejected")
+        return told.out.strip() or Failure(f"no agent began there: {told.complaint}")

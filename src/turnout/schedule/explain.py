@@ -88,7 +88,7 @@ class Coming:
 class Place:
     """A target: its nodes, those that are on their way, and why no agent could be started there, if so. One that
     `is_elastic` gives nodes as large as they are asked for; `most` at once, and with `max_runs` slots each, if that was
-    said."""
+    said. `restraint`: why it is not asked for more now."""
 
     nodes: Sequence[Node] = ()
     trouble: str = ""
@@ -96,6 +96,7 @@ class Place:
     is_elastic: bool = False
     most: int | None = None
     max_runs: int | None = None
+    restraint: str = ""
 
     @property
     def up(self) -> list[Node]:
@@ -167,15 +168,16 @@ def _waiting(situation: Situation, place: Place | None) -> list[str]:
     target = situation.run["target"]
     if place is None:
         return [f"There is no target {target!r} on this hub."]
-    never = _too_many(situation.need, place, target) if place.is_elastic else _too_much(
-        situation.need, place.nodes, target
+    never = (
+        _too_many(situation.need, place, target) if place.is_elastic else _too_much(situation.need, place.nodes, target)
     )
     if never:
         return [f"It can never start: it needs {never}. Cancel it and submit it with less, or elsewhere."]
     if place.trouble:
-        return [f"{target} is in trouble: {place.trouble}. It is tried again by itself."]
+        return [f"{target} is in trouble: {place.trouble.rstrip('.')}. It is tried again by itself."]
     if not place.up:
-        return _coming(place, target) or [f"An agent is being started on {target}."]
+        wait = f"The next node of {target} is asked for later: {place.restraint}." if place.restraint else ""
+        return _coming(place, target) or [wait or f"An agent is being started on {target}."]
     silent = [node.name for node in place.up if node.is_silent]
     lines = (
         [f"{' and '.join(silent)} of {target} fell silent, and gets nothing before it is heard again."]

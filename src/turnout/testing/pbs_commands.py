@@ -24,6 +24,8 @@ from typing import Any
 SERVER = "pbs"
 UNKNOWN, FINISHED, REJECTED = 153, 35, 188
 _KILL_DELAY = 2.0
+#: Processors of the largest node: a job that wants more waits for ever.
+_LARGEST_NODE = 1024
 _OPTIONS = re.compile(r"^-([A-Za-z])\s*(.*)$")
 _TAKES_VALUE, _FLAGS = "AlNoeqjJtrSWmMpu", "hV"
 
@@ -89,7 +91,7 @@ def qsub(server: Server, args: list[str]) -> None:
         for task in tasks:
             job = str(number) if task is None else f"{number}[{task}]"
             server.save(job, _new(options, script, task))
-            if "h" not in options:
+            if "h" not in options and _processors(options) <= _LARGEST_NODE:
                 _start(server, job)
     print(f"{number}{'[]' if tasks != [None] else ''}.{SERVER}")
 
@@ -114,6 +116,12 @@ def _check(server: Server, options: dict[str, list[str]]) -> None:
         raise Refused("qsub: Job exceeds queue and/or server resource limits", REJECTED)
     if options.get("q", [""])[0] not in ("", "workq", "batch"):
         raise Refused("qsub: Unknown queue", 170)
+
+
+def _processors(options: dict[str, list[str]]) -> int:
+    """How many a job wants on one node."""
+    found = re.search(r"(?:ncpus|ppn)=(\d+)", ",".join(options.get("l", [])))
+    return int(found.group(1)) if found else 1
 
 
 def _tasks(options: dict[str, list[str]], flag: str) -> list[int | None]:

@@ -217,6 +217,8 @@ class Poll:
     """it knows that a run waits for its GPUs"""
     seconds: Optional[float] = None
     """how long a run that begins now may take: the node has to be given back then"""
+    leaving: bool = False
+    """it takes nothing more, and leaves when it hears that this was heard, unless it has something by then"""
 
 
 @dataclass(frozen=True)

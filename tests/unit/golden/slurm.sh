@@ -26,10 +26,7 @@ rm -f "$ended"
 . "./orders/$token.sh"
 mkdir -p "$node" && exec >> "$node/agent.log" 2>&1 || end 1 "cannot write into $node"
 module load python/3.12
-python=
-for each in "$@"; do
-    "$each" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null && python=$each && break
-done
+python=; for each in "$@"; do "$each" -c "import sys; sys.exit(sys.version_info < (3, 9))" 2>/dev/null && python="$each" && break; done
 [ -n "$python" ] || end 127 "no Python 3.9 or newer there, tried: $*"
 (trap '' USR1 USR2 XCPU; PYTHONPATH="$PWD/$program" exec "$python" -m turnout.agent < "orders/$token.json") & pid=$!
 while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done

@@ -11,11 +11,10 @@ from turnout.compat.xt.backends.backend_interface import BackendInterface
 from turnout.compat.xt.calling import Config, Core, StageFlags, call
 from turnout.compat.xt.interface import methods_of
 from turnout.compat.xt.records import Journal, Launched, Record
+from turnout.model.state import STAGES
 from turnout.plugin.foreign import Draft, DraftRun, Ended, Foreign, StatusQuery
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider, Work
 from turnout.plugin.remote import Plugin
-
-_STAGES = ("queued", "active", "completed")
 
 
 class XtProvider(Provider, Foreign):
@@ -126,7 +125,7 @@ class XtProvider(Provider, Foreign):
         return Draft(**{**vars(draft), "runs": adjusted})
 
     def status(self, query: StatusQuery) -> None:
-        stages = query.stages or _STAGES
+        stages = query.stages or STAGES
         call(self._backend.view_status, {
             "run_name": query.run, "workspace": query.workspace, "job": query.job, "monitor": query.monitor,
             "escape_secs": query.seconds, "auto_start": query.start,

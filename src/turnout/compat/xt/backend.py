@@ -9,13 +9,9 @@ from typing import Any
 import turnout
 from turnout.compat.xt import console
 from turnout.compat.xt.backends.backend_interface import BackendInterface, Record
+from turnout.model.state import STAGES, TERMINAL
 
 _JOB = "xt-job"
-_STAGES = {
-    "queued": ("created", "queued"),
-    "active": ("starting", "running", "finishing"),
-    "completed": ("completed", "failed", "cancelled", "stopped"),
-}
 _PAUSE = 1.0
 
 
@@ -67,7 +63,7 @@ class _TargetBackend(BackendInterface):
             for view in views:
                 command = " ".join(shlex.join(view["command"]).split())
                 console.print(view["name"], view["state"], view["node"] or "", command, sep="\t")
-            going = any(view["state"] not in _STAGES["completed"] for view in views)
+            going = any(view["state"] not in TERMINAL for view in views)
             if not monitor or not going or (deadline is not None and time.monotonic() >= deadline):
                 return
             time.sleep(_PAUSE)
@@ -98,13 +94,13 @@ class _TargetBackend(BackendInterface):
     ) -> list[Record]:  # fmt: skip
         if run:
             return [self._client.run(run)]
-        asked = [stage for stage in _STAGES if stages and stages.get(stage)] or list(_STAGES)
-        filters = [self._here, f"state in ({', '.join(state for stage in asked for state in _STAGES[stage])})"]
+        asked = [stage for stage in STAGES if stages and stages.get(stage)] or list(STAGES)
+        filters = [self._here, f"state in ({', '.join(state for stage in asked for state in STAGES[stage])})"]
         filters += [f'workspace = "{workspace}"'] if workspace else []
         filters += [f'job = "{job}" or tags.{_JOB} = "{job}"'] if job else []
         filters += [f"state = {status}"] if status else []
         views = self._client.runs(filters, limit=1000)
-        over = [view for view in views if view["state"] in _STAGES["completed"]][max_finished:] if max_finished else []
+        over = [view for view in views if view["state"] in TERMINAL][max_finished:] if max_finished else []
         return [view for view in views if view not in over]
 
 

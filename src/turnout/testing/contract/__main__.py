@@ -10,8 +10,9 @@ import dataclasses
 import json
 import os
 import sys
+import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
 from turnout import registry
@@ -51,6 +52,12 @@ def _test(request: Request, answers: TextIO) -> None:
         _say(answers, {"unknown": unknown.removeprefix("test_"), "known": shown})
         return
     asked, patience = request["provider"], float(request["patience"])
+    with tempfile.TemporaryDirectory(prefix="kit-") as folder:
+        common = dict.fromkeys(_COMMON, folder)
+        told = _description_of(lambda: type(_construct(asked, {**asked["settings"], **common})))
+    if told["broken"]:  # no check could say more than this
+        _say(answers, told)
+        return
 
     class Target(ProviderContract):
         def make_provider(self, settings: Mapping[str, object]) -> Provider:
@@ -66,8 +73,13 @@ def _test(request: Request, answers: TextIO) -> None:
 
 
 def _describe(asked: Request) -> dict[str, object]:
+    return _description_of(lambda: _kind(asked))
+
+
+def _description_of(get: Callable[[], type[Provider]]) -> dict[str, object]:
+    """What the class says of itself, or why it cannot be had."""
     try:
-        kind = _kind(asked)
+        kind = get()
         return {
             "doc": " ".join((kind.__doc__ or "").split()), "capabilities": dataclasses.asdict(kind.capabilities),
             "settings": _settings(kind), "broken": "", "trace": "",

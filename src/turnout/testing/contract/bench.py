@@ -23,6 +23,9 @@ from turnout.testing.contract.lab import Lab
 
 T = TypeVar("T")
 _EVERY = 0.02
+#: A launch that was not heard for so long is looked at, so often: perhaps it ended.
+_LOOK_EVERY = 1.0
+_LAST_LINES = 5
 _pause = threading.Event()  # never set: a sleep that is not taken for one of the provider's
 
 
@@ -53,6 +56,8 @@ class Bench:
     lab: Lab
     provider: Provider
     _last: ClassVar[Provider | None] = None
+    _is_mute: ClassVar[bool | None] = None
+    """whether the first launch was not heard; None while nobody knows"""
 
     def make_provider(self, settings: Mapping[str, object]) -> Provider:
         """A new instance, given these settings (those that every provider gets) and your own; the place behind it is
@@ -65,6 +70,7 @@ class Bench:
 
     @classmethod
     def setup_class(cls) -> None:
+        cls._is_mute = None
         cls.folder = Path(tempfile.mkdtemp(prefix="kit-"))
         for name in ("nodes", "s", "files"):
             (cls.folder / name).mkdir(mode=0o700)
@@ -157,12 +163,50 @@ class Bench:
         """Submits a launch and waits until its program tells of itself."""
         launch = launch or self.launch()
         handle = self.handle_of(launch, provider)
-        return Started(launch, handle, self.told_by(launch))
+        return Started(launch, handle, self.told_by(launch, handle))
 
-    def told_by(self, launch: Launch) -> Told:
+    def told_by(self, launch: Launch, handle: Handle | None = None) -> Told:
+        """Waits until its program tells of itself."""
         program = self.hub.program(launch.token)
-        self.wait(lambda: program.starts, "the launch was accepted, but what it starts was not heard")
+        self.hear(lambda: bool(program.starts), launch, handle)
         return program.starts[0]
+
+    def hear(self, is_heard: Callable[[], bool], launch: Launch, handle: Handle | None = None) -> None:
+        """Waits for word of it. Broken, with what it printed, when none comes, or it ended before. Where not even the
+        first launch was heard, nobody waits for others: the check is skipped."""
+        bench = type(self)
+        if bench._is_mute:
+            raise SkipTest("not even the first launch was heard")
+        next_look = time.monotonic() + _LOOK_EVERY
+
+        def is_over() -> bool:
+            nonlocal next_look
+            if is_heard():
+                return True
+            if handle is not None and time.monotonic() > next_look:
+                seen = self.provider.observe([handle]).get(handle, Observation(Phase.GONE))
+                is_gone = seen.phase is Phase.GONE and not is_heard()
+                expect(not is_gone, "the launch was accepted, and gone before it was heard")
+                next_look = time.monotonic() + _LOOK_EVERY
+            return False
+
+        try:
+            self.wait(is_over, "the launch was accepted, but what it starts was not heard")
+        except Broken as error:
+            bench._is_mute = bench._is_mute is None
+            raise Broken(f"{error}{self._printed(launch)}") from None
+        bench._is_mute = False
+
+    def _printed(self, launch: Launch) -> str:
+        """The last lines that it printed, as a part of a sentence; empty where nobody can read them."""
+        try:
+            log = Path(launch.directory, "agent.log").read_bytes() if self.is_here else self.lab.read_log(launch)
+        except FileNotFoundError:
+            return f"; there is no agent.log in {launch.directory}"
+        except Exception:  # of the lab, too: what is told already is worth more
+            return ""
+        lines = log.decode("utf-8", "replace").splitlines()[-_LAST_LINES:]
+        return "; it printed:\n" + "\n".join(lines) if lines else "; it printed nothing"
 
     def do(self, started: Started, what: str, **more: object) -> Told:
         """Has the program do it, and waits until it is done."""
@@ -191,7 +235,10 @@ class Bench:
             last[:] = [self.look(handle)]
             return last[0].phase is phase
 
-        self.wait(is_there, what)
+        try:
+            self.wait(is_there, what)
+        except Broken as error:
+            raise Broken(f"{error}, it says {last[0].phase.name}") from None
         return last[0]
 
     def wait_gone(self, handle: Handle) -> Observation:

@@ -50,7 +50,7 @@ class Observing(Bench):
             phases.append(self.look(handle).phase)
             return phases[-1]
 
-        self.wait(lambda: next_phase() is not Phase.PENDING and program.starts, "what it starts was not heard")
+        self.hear(lambda: next_phase() is not Phase.PENDING and bool(program.starts), launch)
         next_phase()
         self.hub.tell(launch.token, "exit", code=0)
         self.wait(lambda: next_phase() is Phase.GONE, "it ended, and observe does not tell that it is gone")

@@ -14,6 +14,7 @@ from types import FrameType
 from unittest import SkipTest
 
 from turnout._version import __version__
+from turnout.compat.loading import trace_of
 from turnout.plugin.provider import Provider
 from turnout.testing.contract import ProviderContract
 from turnout.testing.contract.bench import Broken
@@ -93,7 +94,8 @@ def _make(contract: type[ProviderContract], name: str) -> Outcome:
     except AssertionError as error:
         outcome, reason = FAILED, str(error)
     except Exception as error:
-        outcome, reason, trace = FAILED, f"{type(error).__name__}: {error}", traceback.format_exc()
+        outcome, reason = FAILED, f"{type(error).__name__}: {error}"
+        trace = trace_of(error) or traceback.format_exc()
     finally:
         _end(check)
     promise = " ".join((getattr(contract, name).__doc__ or "").split())

@@ -128,7 +128,7 @@ class Starting(Bench):
         launch = self._agent(self.launch())
         handle = self.handle_of(launch)
         secret = self.secret_of(launch)
-        self.wait(lambda: secret in self.hub.hellos, "the agent was started, and did not say hello to the hub")
+        self.hear(lambda: secret in self.hub.hellos, launch, handle)
         self.wait_gone(handle)  # the kit's hub sends it home at once
 
     def test_find_knows_a_launch_by_its_token(self) -> None:

@@ -1,0 +1,30 @@
+"""Agents that ssh starts; here by a shell of this machine, which is the same but for the way there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from turnout.plugin.provider import Failure, Launch
+from turnout.providers.ssh import SshProvider
+
+TOOLS = ("sh", "cat", "mkdir", "mv", "sed", "getconf")
+
+
+def test_an_agent_that_does_not_begin_is_a_failure_that_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, program = tmp_path / "bin", tmp_path / "agent.pyz"
+    tools.mkdir()
+    program.write_bytes(b"")
+    for name in TOOLS:  # and nothing to detach a process with
+        (tools / name).symlink_to(os.path.realpath(shutil.which(name) or name))
+    monkeypatch.setenv("PATH", str(tools))
+    provider = SshProvider({"address": "localhost", "directory": str(tmp_path / "there")})
+    launch = Launch("token", "node", "nodes/1", (), b"{}", program=str(program), python=sys.executable)
+    (answer,) = provider.submit([launch])
+    assert isinstance(answer, Failure) and answer.message.startswith("no agent began there: sh:")
