@@ -39,6 +39,10 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         yield made
 
 
+#: What is the same for both is tried on one.
+of_either = pytest.mark.parametrize("engine", ["podman"], indirect=True)
+
+
 @pytest.fixture
 def lab(cli: Cli, engine: Engine) -> Iterator[Cli]:
     """A user with targets whose runs are in containers. Nothing of those is left afterwards."""
@@ -91,6 +95,7 @@ def test_output_exit_code_files_and_environment_are_as_without(lab: Cli) -> None
     assert kept.read_text() == "made\n" and kept.stat().st_uid == os.getuid()
 
 
+@of_either
 def test_the_variables_of_who_executes_it_can_be_the_runs_own(lab: Cli) -> None:
     variables = ["--env", "HOME=/elsewhere", "--env", "DOCKER_HOST=tcp://nobody:1", "--env", "TMPDIR=/tmp"]
     done = lab("run", "--target", "box", *variables, "sh", "-c", 'echo "$HOME $DOCKER_HOST $TMPDIR"')
@@ -99,6 +104,7 @@ def test_the_variables_of_who_executes_it_can_be_the_runs_own(lab: Cli) -> None:
     assert there.startswith("hi\n/usr/local/sbin:"), "a home it can write, and the path of the image"
 
 
+@of_either
 def test_a_secret_is_on_no_command_line(lab: Cli) -> None:
     lab("secret", "set", "KEY", "--from-stdin", input="hunter2 and more")
     run = start(lab, "sh", "-c", 'echo "began $KEY"; sleep 100', options=("--env", "KEY=secret:KEY"))
@@ -108,6 +114,7 @@ def test_a_secret_is_on_no_command_line(lab: Cli) -> None:
     lab("cancel", "run", run)
 
 
+@of_either
 def test_a_python_file_with_import_turnout(lab: Cli) -> None:
     (lab.cwd / "train.py").write_text(
         "import os, sys, turnout\nturnout.log(loss=0.25)\n"
@@ -119,6 +126,7 @@ def test_a_python_file_with_import_turnout(lab: Cli) -> None:
     assert lab.json("metrics", "run1")["loss"][0]["value"] == 0.25
 
 
+@of_either
 def test_a_script_and_a_setup(lab: Cli) -> None:
     (lab.cwd / "go.sh").write_text('echo "$GREETING $RUN_ARGS$ in $(pwd)"\n')
     done = lab("run", "--setup", "greet", "go.sh", "you", "two")
@@ -127,6 +135,7 @@ def test_a_script_and_a_setup(lab: Cli) -> None:
     assert refused.returncode == 2 and "--docker none" in refused.stderr
 
 
+@of_either
 def test_the_command_line_may_say_which_image_or_none(lab: Cli) -> None:
     assert lab("run", "--target", "absent", "--docker", containers.IMAGE, "ls", "/bin/busybox").returncode == 0
     assert " for containers" in lab("doctor", check=False).stdout
@@ -143,6 +152,7 @@ def test_cancel_ends_it(lab: Cli, engine: Engine) -> None:
     assert engine.names() == []
 
 
+@of_either
 def test_who_is_asked_to_end_can_say_goodbye(lab: Cli) -> None:
     run = start(lab, "sh", "-c", "trap 'echo bye; exit 3' TERM; echo began; while :; do sleep 0.1; done")
     lab("cancel", "run", run)
@@ -150,6 +160,7 @@ def test_who_is_asked_to_end_can_say_goodbye(lab: Cli) -> None:
     assert "bye" in lab("logs", run).stdout
 
 
+@of_either
 def test_a_signal_reaches_a_command_that_does_not_listen_for_it(lab: Cli) -> None:
     """The first process of a container is deaf to what it does not handle: there is another before it."""
     run = start(lab, "sh", "-c", "echo began; exec sleep 1000", options=("--grace", "60"))

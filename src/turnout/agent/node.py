@@ -16,6 +16,7 @@ import resource
 import select
 import signal
 import sys
+import tempfile
 import time
 from typing import Any, Dict, Iterator, NoReturn, Optional, Union
 
@@ -290,10 +291,10 @@ def _begin_anew(order: Dict[str, Any], launcher: Launcher, began: float) -> NoRe
     time.sleep(min(0.05 * 2**faults, 5.0))
     tree.signal_process(tree.ProcessId(launcher.pid, tree.start_time(launcher.pid) or 0), signal.SIGKILL)
     launcher.close()
-    read, write = os.pipe()
-    os.write(write, json.dumps({**order, "faults": faults}).encode())
-    os.close(write)
-    os.dup2(read, 0)
+    with tempfile.TemporaryFile() as file:  # it has no name, and takes an order of any length
+        file.write(json.dumps({**order, "faults": faults}).encode())
+        file.seek(0)
+        os.dup2(file.fileno(), 0)
     os.execv(sys.executable, [sys.executable, "-m", "turnout.agent"])
 
 

@@ -36,7 +36,7 @@ def main(argv: List[str]) -> int:
     if not _reaches(order):
         say("the hub cannot be reached from here; executing the command without it")
         return _execute(command, str(order.get("working_dir") or "."))
-    name = os.path.basename(path).rpartition(".")[0]
+    name = order.get("run", "the run")
     say(f"{name} is executed here; `turnout logs {name}` has what it prints")
     keep_memory_private()
     warm = launcher.start(keep=1)

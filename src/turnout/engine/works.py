@@ -65,8 +65,8 @@ class Works:
         order = json.loads(launch.stdin)
         for name in ("directory", "cache"):
             order[name] = f"{_OURS}/{order[name]}"
-        order["working_dir"] = job.spec.working_dir
-        write_private(ours / f"{entry.name}.json", json.dumps(order))
+        order |= {"working_dir": job.spec.working_dir, "run": entry.name}
+        write_private(files / _order_path(entry), json.dumps(order))
         if job.spec.script is not None and job.spec.script_path is None:
             write_private(ours / "run.sh", filled(job.spec.script))
         return files
@@ -78,10 +78,15 @@ def _with_work(launch: Launch, entry: Entry, job: Job, files: Path) -> Launch:
     command = _command(spec, entry)
     work = Work(
         job=job_name(job.id), run=entry.name, attempt=entry.record.attempt + 1, workspace=spec.workspace,
-        experiment=spec.experiment, argv=(python, program, "exec", f"{_OURS}/{entry.name}.json", "--", *command),
+        experiment=spec.experiment, argv=(python, program, "exec", _order_path(entry), "--", *command),
         command=command, files=str(files), repeat=spec.repeat, env=dict(spec.env), options=options_of(spec),
     )  # fmt: skip
     return Launch(**{**vars(launch), "work": work})
+
+
+def _order_path(entry: Entry) -> str:
+    """Each attempt has its own: one that its runner starts late must not come as a later one."""
+    return f"{_OURS}/{entry.name}.{entry.record.attempt + 1}.json"
 
 
 def _command(spec: JobSpec, entry: Entry) -> tuple[str, ...]:
