@@ -4,31 +4,28 @@ when they died with runs in hand, given up, or sent home."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from turnout.engine import steer
 from turnout.engine.concluding import conclude
 from turnout.engine.demand import Needs
 from turnout.engine.farewell import Farewells
+from turnout.engine.hiring import Hiring
 from turnout.engine.pace import Looks, Quota
 from turnout.engine.roster import Means, Roster
 from turnout.engine.target import Target
-from turnout.errors import TurnoutError
 from turnout.model.ids import place_of
 from turnout.model.state import Reason
-from turnout.plugin.provider import Failure, Handle, Launch, Observation, Phase, Provider
+from turnout.plugin.provider import Failure, Handle, Observation, Phase
 from turnout.schedule.machine import Lost
 from turnout.schedule.staffing import openings, surplus
 from turnout.store.agents import Agent, AgentState, Observed
-from turnout.store.parts import in_parts
 from turnout.store.queue import busy_nodes, queues_with_waiting_runs
 
 _log = logging.getLogger(__name__)
 #: An agent that began and cannot be heard for so long beyond a lease will not be.
 _MUTE_SECONDS = 30.0
-#: What a site refused for good is asked again after so long: its administrators may have changed their minds.
-_REJECTED_SECONDS, _LOGIN_SECONDS = 600.0, 60.0
 #: Of a machine that stays: how many intervals looks may be apart, and by how much more each time.
 _STEADY = 120.0, 10.0
 #: Why a launch that held runs ended, as the reason of those runs.
@@ -285,79 +282,17 @@ class Pool:
             self._launch(self._roster.take_on(wanted, now), now)
 
     def _launch(self, group: Sequence[Agent], now: float) -> None:
-        """Starts a process for each, as many in one go as the site takes."""
-        for part in in_parts(group, self.target.terms.bulk or len(group)):
-            try:
-                launches = self._launches(part)
-            except (OSError, TurnoutError) as error:
-                self._fail(part, Failure(f"its files cannot be put together: {error}"), now)
-                continue
-            wanted = [agent for agent in part if agent.id in launches]
-            if wanted:
-                self._submit(wanted, list(launches.values()), now)
-
-    def _launches(self, group: Sequence[Agent]) -> dict[int, Launch]:
-        """By agent, without those that have nothing to do any more."""
-        tokens = self._roster.new_tokens(group)
-        launches = {agent.id: self.means.yard.launch(self.target, agent, tokens[agent.id]) for agent in group}
-        return self._with_works(group, launches) if self.target.launches_runs else launches
-
-    def _with_works(self, group: Sequence[Agent], launches: Mapping[int, Launch]) -> dict[int, Launch]:
-        """Each with its run; those whose run is not there any more are forgotten."""
-        assert self.means.works is not None
-        found: dict[int, Launch] = {}
-        for agent in group:
-            launch = self.means.works.attach(agent, launches[agent.id])
-            if launch is not None:
-                found[agent.id] = launch
-            else:
-                self._roster.forget(agent)
-        return found
-
-    def _submit(self, group: Sequence[Agent], launches: Sequence[Launch], now: float) -> None:
-        answers = self.target.ask(lambda provider: _answers(provider, launches))
-        if isinstance(answers, Failure):
-            self._doubt(group, answers, now)
-            return
-        handles: dict[int, Handle] = {}
-        for agent, answer in zip(group, answers, strict=True):
-            if isinstance(answer, Failure):
-                self._fail([agent], answer, now)
-            else:
-                handles[agent.id] = answer
-        if handles:
-            self.target.tried(now, "" if len(handles) == len(group) else self.target.trouble)
-            given_up = self._roster.set_handles(handles)
-            for agent in group:
-                if agent.id in given_up:
-                    self._let_go(replace(agent, handle=handles[agent.id]))
+        """Starts a process for each."""
+        hired = Hiring(self.target, self.means, self._roster).start(group, now)
+        if self.target.is_here:
+            for agent in hired.unsure:
+                self._find(agent)
+        for agent in hired.given_up:
+            self._let_go(agent)
+        if hired.any:
             self._looks.hurry(now, at_once=self.target.launches_runs)
             if self.target.launches_runs:  # what others call it has to be known while it is there
                 self._observe(now)
-
-    def _doubt(self, group: Sequence[Agent], failure: Failure, now: float) -> None:
-        """Nobody knows whether they were started."""
-        if self.target.is_here:
-            for agent in group:
-                if not self._roster.has_runs(agent):
-                    self._find(agent)
-        self._put_off(failure, now)
-
-    def _fail(self, group: Sequence[Agent], failure: Failure, now: float) -> None:
-        """They were not started."""
-        self._put_off(failure, now)
-        for agent in group:
-            if not self._roster.has_runs(agent):
-                self._roster.forget(agent)
-
-    def _put_off(self, failure: Failure, now: float) -> None:
-        _log.warning("no agent on %s: %s", self.target.name, failure)
-        wait = failure.retry_after
-        if failure.kind in ("rejected", "unsupported") and not self.target.is_here:
-            wait = _REJECTED_SECONDS
-        elif failure.kind == "login":
-            wait = max(wait, _LOGIN_SECONDS)
-        self.target.tried(now, f"no agent could be started: {failure.message}", wait=wait)
 
     # --- who is not needed any more -----------------------------------------------------------------------------------
 
@@ -399,14 +334,6 @@ class Pool:
         if mine:
             _log.warning("%s: %d agents that do not leave are ended", self.target.name, len(mine))
             self.target.ask(lambda provider: provider.cancel(mine), "its agents cannot be ended")
-
-
-def _answers(provider: Provider, launches: Sequence[Launch]) -> list[Handle | Failure]:
-    """One for each launch. Failure when it gave more or fewer: then nobody can tell whose they are."""
-    answers = list(provider.submit(launches))
-    if len(answers) != len(launches):
-        raise Failure(f"it gave {len(answers)} answers to {len(launches)} launches")
-    return answers
 
 
 def _to_observed(seen: Observation) -> Observed:
