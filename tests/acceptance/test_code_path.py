@@ -220,9 +220,28 @@ def test_a_hub_that_starts_again_knows_it_without_loading_it(cli: Cli, project: 
     (project / "own" / "places.py").write_text("raise ValueError('not now')\n")
     assert cli.json("status", "run1")["state"] == "created"
     assert hosts(cli) == []
-    (project / "own" / "places.py").write_text(PROVIDER)
     cli("release", "run1")
     wait_until(lambda: cli.json("show", "run1")["state"] == "completed")
+
+
+def test_what_was_submitted_with_some_code_runs_with_it(cli: Cli, project: Path) -> None:
+    """Whatever becomes of the file, and of the hub; what comes next runs with what is there then."""
+    marked = PROVIDER + """
+    def submit(self, launches):
+        Path(self.settings["gate"]).open("a").write("%s\\n")
+        return super().submit(launches)
+"""
+    marks = project.parent / "marks"
+    (project / "turnout.yaml").write_text(SETTINGS.replace("north", str(marks)))
+    (project / "own" / "places.py").write_text(marked % "first")
+    cli("run", "-d", "--held", "--target", "here", "true")
+    cli("hub", "stop")
+    (project / "own" / "places.py").write_text(marked % "second")
+    cli("release", "run1")
+    wait_until(lambda: cli.json("show", "run1")["state"] == "completed")
+    assert marks.read_text() == "first\n"
+    cli("run", "--wait", "--target", "here", "true")
+    assert marks.read_text() == "first\nsecond\n"
 
 
 def test_a_shared_hub_takes_no_code(cli: Cli, project: Path) -> None:

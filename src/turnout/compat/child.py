@@ -15,6 +15,7 @@ import threading
 from typing import Any
 
 from turnout.compat import aliases, loading
+from turnout.compat.kept import Kept
 from turnout.plugin.provider import Failure, Provider
 from turnout.plugin.remote import METHODS, Plugin, plain
 
@@ -74,7 +75,10 @@ def main() -> None:
     requests, answers = int(sys.argv[1]), int(sys.argv[2])
     for descriptor in (requests, answers):
         os.set_inheritable(descriptor, False)
-    sys.path[:0] = sys.argv[3:]
+    copy, own, *python_path = sys.argv[3:]
+    sys.path[:0] = python_path
+    if copy:
+        Kept(copy, own).install()
     sys.argv = sys.argv[:1]
     faulthandler.enable()
     aliases.install()

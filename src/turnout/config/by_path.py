@@ -23,13 +23,15 @@ _MOST_FILES = 10_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByPath:
     """A class by its `path` (``package.module.Class``). `python_path` are the directories where modules are looked for
-    first; `project` is that of the file that names the class. `digest` is of the Python files of its package: other
-    code is another place. `definition` is the target's entry as it is written, and its service's below it."""
+    first; `project` is that of the file that names the class. `package` is the directory or file of its topmost package
+    there, "" where that is installed; `digest` is of its Python files: other code is another place. `definition` is the
+    target's entry as it is written, and its service's below it."""
 
     path: str
     project: str
     python_path: tuple[str, ...]
     digest: str
+    package: str = ""
     definition: Mapping[str, object] = field(default_factory=dict)
     username: str = ""
 
@@ -67,9 +69,11 @@ def named(tree: Tree) -> dict[str, Named]:
 
 def code_of(found: Named, definition: Mapping[str, object], username: str | None) -> ByPath:
     """What has to be known to load it somewhere else. InvalidInput when it is nowhere."""
+    package = find_package(found)
+    is_own = str(package.parent) in found.python_path
     return ByPath(
-        path=found.path, project=str(found.project), python_path=found.python_path,
-        digest=_digest(find_package(found)), definition=definition, username=username or login_name(),
+        path=found.path, project=str(found.project), python_path=found.python_path, digest=digest_of(package),
+        package=str(package) if is_own else "", definition=definition, username=username or login_name(),
     )  # fmt: skip
 
 
@@ -96,7 +100,8 @@ def find_package(found: Named) -> Path:
     raise InvalidInput(f"{found.place}: no package {top!r} for {found.path}", hint=hint)
 
 
-def _digest(place: Path) -> str:
+def digest_of(place: Path) -> str:
+    """Of the Python files of a package, or of the one file that it is."""
     found = hashlib.sha256()
     for number, path in enumerate(sorted(_python_files(place)) if place.is_dir() else [place]):
         if number >= _MOST_FILES:

@@ -52,11 +52,14 @@ class Host:
     unused for a while. From any thread; one call at a time."""
 
     def __init__(
-        self, project: Path, python_path: Sequence[str], log: Path, *, limit: float | None = None, idle: float = _IDLE
-    ) -> None:
+        self, project: Path, python_path: Sequence[str], log: Path, *, copy: tuple[str, str] = ("", ""),
+        limit: float | None = None, idle: float = _IDLE,
+    ) -> None:  # fmt: skip
+        """`copy` are the directories of a copy of the code, which is used, and where that was copied from."""
         self._project = project
         self._python_path = list(python_path)
         self._log = log
+        self._copy = copy
         self._limit = limit
         self._idle = idle
         self._lock = threading.Lock()
@@ -141,7 +144,7 @@ class Host:
 
     def _spawn(self, output: Any) -> PipedProcess:
         try:
-            return PipedProcess(PROGRAM, self._python_path, directory=self._project, output=output)
+            return PipedProcess(PROGRAM, [*self._copy, *self._python_path], directory=self._project, output=output)
         except OSError as error:
             raise PluginFailure(f"no process for the code of {self._project}: {error.strerror}") from error
 

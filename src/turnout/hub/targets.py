@@ -38,6 +38,7 @@ class CodeBody(BaseModel):
     path: str = Field(max_length=1000)
     project: str = Field(max_length=4096, pattern="^/")
     python_path: list[str] = Field(max_length=1000)
+    package: str = ""
     digest: str = Field(max_length=64)
     definition: dict[str, Any] = Field(default_factory=dict)
     username: str = ""
