@@ -32,7 +32,7 @@ Machine: {cpus} processors, {system}, Python {python}.
 | memory | proportional set size (PSS): shared pages are counted once |
 | config check | `turnout config check` of a thousand lines, from the shell's start of the process to its end |
 | snapshot | 20,000 files: the first capture with all content stored durably; an unchanged second one |
-| cluster | 1,000 runs of `true` through two nodes of a real Slurm, whose daemons are on the same machine; one look at 5,000 native jobs |
+| cluster | 1,000 runs of `true` through two nodes of a real Slurm on this machine; a look at 5,000 jobs |
 | boxes | 50 boxes with an idle agent each, over SSH: processor time of the hub and of its ssh programs |
 | archive | a workspace of 10,000 runs with events, metrics, output and files into one checked file, and out of it |
 """

@@ -397,7 +397,7 @@ class TestTheHub:
 
     def test_doctor(self, cli: Cli) -> None:
         found = cli.json("doctor")
-        assert all(set(each) == {"level", "what", "hint"} for each in found)
+        assert all(set(each) == {"level", "what", "hint", "target"} for each in found)
         assert {each["level"] for each in found} <= {"ok", "warning"}
         assert str(cli.home) in cli("doctor").stdout
         os.chmod(cli.home / "token", 0o644)
