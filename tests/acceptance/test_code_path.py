@@ -226,11 +226,14 @@ def test_a_hub_that_starts_again_knows_it_without_loading_it(cli: Cli, project: 
 
 def test_what_was_submitted_with_some_code_runs_with_it(cli: Cli, project: Path) -> None:
     """Whatever becomes of the file, and of the hub; what comes next runs with what is there then."""
-    marked = PROVIDER + """
+    marked = (
+        PROVIDER
+        + """
     def submit(self, launches):
         Path(self.settings["gate"]).open("a").write("%s\\n")
         return super().submit(launches)
 """
+    )
     marks = project.parent / "marks"
     (project / "turnout.yaml").write_text(SETTINGS.replace("north", str(marks)))
     (project / "own" / "places.py").write_text(marked % "first")

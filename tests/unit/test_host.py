@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ def project(tmp_path: Path) -> Path:
 def make(project: Path) -> Iterator[Callable[..., Host]]:
     made: list[Host] = []
 
-    def make(**options: float) -> Host:
+    def make(**options: Any) -> Host:
         made.append(Host(project, [str(project)], project / "logs" / "own.log", **options))
         return made[-1]
 
