@@ -211,9 +211,9 @@ def test_it_goes_on_when_its_agent_is_killed(lab: Cli, engine: Engine, tmp_path:
     before = agent_pid(lab)
     os.kill(before, signal.SIGKILL)
     wait_until(lambda: lab.json("hub", "status")["agents"] and agent_pid(lab) != before, what="another agent")
-    (work,) = (lab.home / "nodes").glob("*/runs/1.1/work/output")
+    (kept,) = (lab.home / "nodes").glob("*/runs/1.1/*/output")
     assert len(engine.names()) == 1
-    (work / "go").touch()
+    (kept / "go").touch()
     wait_until(lambda: state(lab, run) == "failed")
     assert lab.json("show", run)["exit_code"] == 4 and lab("logs", run).stdout == "began\nover\n"
 
