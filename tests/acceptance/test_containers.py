@@ -211,9 +211,9 @@ def test_it_goes_on_when_its_agent_is_killed(lab: Cli, engine: Engine, tmp_path:
     before = agent_pid(lab)
     os.kill(before, signal.SIGKILL)
     wait_until(lambda: lab.json("hub", "status")["agents"] and agent_pid(lab) != before, what="another agent")
-    (kept,) = (lab.home / "nodes").glob("*/runs/1.1/*/output")
+    (directory,) = (lab.home / "nodes").glob("*/runs/1.1")
     assert len(engine.names()) == 1
-    (kept / "go").touch()
+    (directory / "work" / "output" / "go").touch()
     wait_until(lambda: state(lab, run) == "failed")
     assert lab.json("show", run)["exit_code"] == 4 and lab("logs", run).stdout == "began\nover\n"
 
