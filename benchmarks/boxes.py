@@ -58,7 +58,7 @@ def _measure(boxes: int, seconds: float) -> list[float]:
         client.wait(job, timeout=300.0)
     hub = int(client.hub()["pid"])
     client.close()
-    time.sleep(60.0)  # a settling time, not a wait for something
+    time.sleep(120.0)  # until they are looked at every ten minutes only
     began, before = time.monotonic(), _spent(hub)
     time.sleep(seconds)
     took = time.monotonic() - began

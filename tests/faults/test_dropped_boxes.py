@@ -98,6 +98,20 @@ def test_twenty_drops(lab: Scene, yard: Yard) -> None:
     assert not (lab.side / "twice").exists()
 
 
+def test_a_drop_is_not_noticed_by_the_silence_alone(lab: Scene, yard: Yard) -> None:
+    """The lease is so long that nobody would be missed while this test runs."""
+    lab.cli("hub", "stop")
+    lab.cli("hub", "start", env={"TURNOUT_LEASE": "6000"})
+    ada = yard.hosts[0]
+    name = count_at(lab, "ada")
+    assert ada.drop_connections()
+    grows(lab, name)
+    lab.allow("go")
+    lab.wait_for(name, timeout=60.0)
+    assert ada.drop_connections()
+    wait_until(ada.drop_connections, 60.0, "the hub calls an agent that does nothing")
+
+
 def test_a_cut_shorter_than_the_lease(lab: Scene, yard: Yard) -> None:
     """Nobody notices but by the silence."""
     name = count_at(lab, "ada")

@@ -236,6 +236,8 @@ def test_who_is_given_up_while_another_takes_its_place_stays_given_up(lab: Lab) 
     town.tend(0)
     town.greet(town.cluster.launches[0])
     town.cluster.seen.clear()  # it died with a run in hand
+    for session in town.sessions.all():
+        session.hang_up(0)
     town.cluster.meanwhile = time_goes_by
     town.tend(4)
     assert len(town.cluster.launches) == 2
@@ -266,6 +268,24 @@ def test_who_speaks_is_rarely_looked_at(town: Town) -> None:
         town.sessions.renew(session.agent, town.start + second)
         town.tend(second)
     assert town.cluster.looks - before < 12
+
+
+def test_who_hangs_up_is_looked_at_soon(lab: Lab) -> None:
+    town = Town(lab, Machine)
+    lab.submit(("x",))
+    town.tend(0)
+    town.cluster.seen = dict.fromkeys(town.cluster.seen, ACTIVE)
+    town.greet(town.cluster.launches[0])
+    (session,) = town.sessions.all()
+    session.waits_at = 7
+    town.tend(2, 5)
+    session.hang_up(6)  # it waits with another by now
+    before = town.cluster.looks
+    town.tend(6)
+    assert town.cluster.looks == before
+    session.hang_up(7)
+    town.tend(7)
+    assert town.cluster.looks == before + 1
 
 
 def test_what_a_site_gave_waits_for_a_hub_that_is_away(town: Town) -> None:

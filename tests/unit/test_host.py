@@ -125,7 +125,7 @@ def test_a_provider_over_there_is_as_here(make: Callable[..., Host]) -> None:
 def test_every_method_of_the_contract_goes_over(here: type, contract: type) -> None:
     methods = [name for name, _ in inspect.getmembers(contract, inspect.isfunction) if not name.startswith("_")]
     assert [name for name in methods if getattr(here, name) is getattr(contract, name)] == []
-    assert set(methods) - METHODS.keys() <= {"seats", "seat_max_runs", "is_cut_off"}, "these are answered here"
+    assert set(methods) - METHODS.keys() <= {"seats", "seat_max_runs"}, "these are answered here"
 
 
 def test_what_it_prints_is_in_a_log(make: Callable[..., Host], project: Path) -> None:

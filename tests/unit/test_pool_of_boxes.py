@@ -39,9 +39,6 @@ class Box:
         self._answer()
         return self.tokens.get(token)
 
-    def is_cut_off(self) -> bool:
-        return self.failure is not None
-
     def rest(self) -> None:
         pass
 

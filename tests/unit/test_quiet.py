@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turnout.engine.quiet import Quiet
+from turnout.engine.quiet import ALL, Quiet
 
 
 def test_what_was_found_empty_stays_so_until_something_comes() -> None:
@@ -36,3 +36,12 @@ def test_it_is_not_believed_for_ever() -> None:
     quiet = Quiet()
     quiet.found_empty("a", quiet.stamp("a"), 0.0)
     assert not quiet.is_empty("a", 60.0)
+
+
+def test_all_are_empty_until_something_comes_into_one() -> None:
+    quiet = Quiet()
+    for topics in ({"queue:a"}, {"queue"}):
+        quiet.found_empty(ALL, quiet.stamp(ALL), 0.0)
+        assert quiet.is_empty(ALL, 1.0)
+        quiet.stir(topics)
+        assert not quiet.is_empty(ALL, 1.0)

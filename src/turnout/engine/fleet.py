@@ -14,6 +14,7 @@ from turnout.engine.launching import Yard, make_launch
 from turnout.engine.leftovers import Leftovers
 from turnout.engine.pool import Pool
 from turnout.engine.program import build
+from turnout.engine.quiet import ALL, Quiet
 from turnout.engine.roster import Means, give_up
 from turnout.engine.sessions import Sessions
 from turnout.engine.target import Target
@@ -48,6 +49,7 @@ class Fleet:
     """gives the agent as one file; None = it is made beside `nodes_dir`"""
     works: Works | None = None
     """for providers that launch runs"""
+    quiet: Quiet | None = None
     _pools: dict[str, Pool] = field(default_factory=dict)
     _under_way: dict[str, threading.Thread] = field(default_factory=dict)
     _leftovers: Leftovers = field(init=False)
@@ -84,10 +86,9 @@ class Fleet:
         lost = self.sessions.lost(now)
         for each in list(self._pools.values()) if lost else ():
             each.give_up_silent(lost)
-        with self.store.read() as connection:
-            waiting: dict[str, list[str]] = {}
-            for queue in queues_with_waiting_runs(connection):
-                waiting.setdefault(place_of(queue), []).append(queue)
+        waiting: dict[str, list[str]] = {}
+        for queue in self._waiting(now):
+            waiting.setdefault(place_of(queue), []).append(queue)
         for place in sorted({*waiting, *(place for place, pool in self._pools.items() if pool.has_business)}):
             pool = self._pool(place)
             if pool is not None:
@@ -113,6 +114,18 @@ class Fleet:
         """Has the providers end every agent, whatever it does, in the next round. From any thread; idempotent."""
         for pool in list(self._pools.values()):
             pool.end_all()
+
+    def _waiting(self, now: float) -> list[str]:
+        """The queues in which runs wait."""
+        quiet = self.quiet if self.quiet is not None else Quiet()
+        if quiet.is_empty(ALL, now):
+            return []
+        stamp = quiet.stamp(ALL)
+        with self.store.read() as connection:
+            found = queues_with_waiting_runs(connection)
+        if not found:
+            quiet.found_empty(ALL, stamp, now)
+        return found
 
     def _pool(self, place: str) -> Pool | None:
         """The place's agents; None where there is no such place (any more)."""

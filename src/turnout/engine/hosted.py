@@ -47,10 +47,6 @@ class HostedProvider(Provider):
     def seat_max_runs(self, seat: str) -> int | None:
         return self.description.seats.get(seat)
 
-    def is_cut_off(self) -> bool:
-        """Never, as far as it can tell without asking another process."""
-        return False
-
     def clear(self) -> None:
         self._ask("clear")
 

@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 _MUTE_SECONDS = 30.0
 #: Of a machine that stays: how many intervals looks may be apart, and by how much more each time.
 _STEADY = 120.0, 10.0
+#: Seconds between its rounds, while nothing waits and all its agents are waiting for orders.
+_STEADY_ROUND = 60.0
 #: Why a launch that held runs ended, as the reason of those runs.
 _REASONS = {"preempted": Reason.PREEMPTED, "timeout": Reason.PREEMPTED, "cancelled": Reason.PREEMPTED}
 
@@ -84,7 +86,7 @@ class Pool:
 
     def tend(self, now: float, waiting: Sequence[str]) -> None:
         """One round. `waiting` are the queues of this place in which runs waited when it began."""
-        self._next_round = now + 2 * self._looks.interval
+        self._next_round = now + (2 * self._looks.interval if self.target.is_elastic else _STEADY_ROUND)
         before = {agent.id for agent in self.agents()}
         self._give_up_mute(now)
         self._lose_dropped()
@@ -172,8 +174,7 @@ class Pool:
         mine = {agent.handle: agent for agent in self.agents() if agent.handle is not None}
         if not mine:
             return
-        is_cut_off = self.target.ask(lambda provider: provider.is_cut_off()) is True
-        is_awaited = is_cut_off or not all(self._is_talking(agent, now) for agent in mine.values())
+        is_awaited = not all(self._is_talking(agent, now) for agent in mine.values())
         if is_awaited:
             self._looks.hurry(now)
         if not self._looks.is_due(now):
@@ -200,8 +201,9 @@ class Pool:
 
     def _is_talking(self, agent: Agent, now: float) -> bool:
         session = self._roster.session(agent)
-        is_leaving = session is not None and (session.departing or (session.leaving and not session.held))
-        if is_leaving or not self._roster.is_heard(agent):  # who leaves is gone in a moment
+        if session is None or session.waits_at is None or not self._roster.is_heard(agent):
+            return False
+        if session.departing or (session.leaving and not session.held):  # gone in a moment
             return False
         return not self.means.sessions.is_overdue(agent.id, now)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 #: What another hub on the same database puts into a queue is found after so many seconds.
-_BELIEVED = 30.0
+_BELIEVED = 60.0
 Stamp = tuple[int, int]
+#: Stands for all queues together.
+ALL = "*"
 
 
 class Quiet:
@@ -24,8 +26,8 @@ class Quiet:
                 self._stirs += 1
                 self._empty.clear()  # none of it counts any more, and queues of a job's own come and go
             elif topic.startswith("queue:"):
-                name = topic.removeprefix("queue:")
-                self._by_queue[name] = self._by_queue.get(name, 0) + 1
+                for name in (topic.removeprefix("queue:"), ALL):
+                    self._by_queue[name] = self._by_queue.get(name, 0) + 1
 
     def stamp(self, queue: str) -> Stamp:
         """For `found_empty`, from before it was looked at: whatever comes meanwhile makes that worth nothing."""

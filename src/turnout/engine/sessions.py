@@ -50,6 +50,8 @@ class Session:
     """it stays, with what ran there, until it is released"""
     departing: bool = False
     """it had nothing to do for long, and leaves"""
+    waits_at: int | None = 0
+    """the number of the poll with which it waits, or waited last, for orders; None = it hung up instead"""
     seconds: float | None = None
     """how long a run that begins there now may take, if it has to be given back at some time"""
 
@@ -75,6 +77,11 @@ class Session:
         self.ahead, self.short = poll.ahead, frozenset(poll.short)
         self.preparing, self.trouble = poll.preparing, poll.trouble
         self.seconds, self.departing = poll.seconds, poll.leaving
+
+    def hang_up(self, poll: int) -> None:
+        """The connection with this poll broke. The agent may have begun another before that was seen."""
+        if self.waits_at == poll:
+            self.waits_at = None
 
     def room(self) -> Room:
         """What may still be granted: what the agent said, less what is on its way to it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -33,7 +34,7 @@ class Door:
     certificate: Path | None = None
     address: str = ""
 
-    def server(self, app: App) -> uvicorn.Server:
+    def server(self, app: App) -> Server:
         # Everybody on this machine can reach a port: there, the parser that bounds headers. The fast one does not.
         parser: Literal["h11", "auto"] = "auto" if self.socket.family == socket.AF_UNIX else "h11"
         settings = uvicorn.Config(
@@ -41,7 +42,7 @@ class Door:
             server_header=False, date_header=False, proxy_headers=False, http=parser,
             timeout_graceful_shutdown=_DRAIN_SECONDS, ssl_certfile=self.certificate,
         )  # fmt: skip
-        return _Server(settings)
+        return Server(settings)
 
 
 def unix_door(path: Path, *, for_agents: bool = False) -> Door:
@@ -76,8 +77,20 @@ def far_door(listen: str, certificate: Path) -> Door:
     return Door(bound, for_agents=True, certificate=certificate, address=address)
 
 
-class _Server(uvicorn.Server):
-    """Signals are the hub's business, not each server's."""
+class Server(uvicorn.Server):
+    """Ends when it is told to `stop`. Signals are the hub's business, not each server's."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._stopping.set()
+
+    async def main_loop(self) -> None:
+        """Else it wakes ten times a second, for a header and a limit that are not used here."""
+        await self._stopping.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

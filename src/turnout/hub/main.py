@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import uvicorn
-
 from turnout._version import __version__
 from turnout.blobs import BlobStore
 from turnout.config import Config, gather, secrets, services
@@ -41,7 +39,7 @@ from turnout.hub import archives, examining, foreign, keeping, reasons, restarti
 from turnout.hub.adjusting import Adjusting
 from turnout.hub.api import HubState, make_router
 from turnout.hub.app import make_app, make_wire_app
-from turnout.hub.doors import browser_door, far_door, unix_door
+from turnout.hub.doors import Server, browser_door, far_door, unix_door
 from turnout.hub.foreign import Cancels
 from turnout.hub.notices import Notices
 from turnout.hub.notifier import Notifier
@@ -116,7 +114,7 @@ class Hub:
             socket.gethostname().split(".")[0] or "local", self._tokens.forget,
             cache_size=self._settings.hub.cache_size,
             far_address=self._far_door.address if self._far_door is not None else "",
-            works=Works(store=self._store, blobs=self._blobs, directory=home.root / "jobs"),
+            works=Works(store=self._store, blobs=self._blobs, directory=home.root / "jobs"), quiet=self._quiet,
         )  # fmt: skip
         self._engine = Loop(self._fleet, interval=min(1.0, self._settings.hub.lease / 4), on_round=self._after_round)
 
@@ -144,7 +142,7 @@ class Hub:
         _log.info("stopping")
         self.notifier.close()
         for server, _ in servers:
-            server.should_exit = True
+            server.stop()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def close(self) -> None:
@@ -160,7 +158,7 @@ class Hub:
                 os.unlink(path)
         os.close(self._lock)
 
-    def _make_servers(self) -> list[tuple[uvicorn.Server, socket.socket]]:
+    def _make_servers(self) -> list[tuple[Server, socket.socket]]:
         wire = WireRoutes(self._dispatch, self._sessions, self.notifier, self._blobs).routes()
         state = HubState(
             describe=self._describe,
@@ -188,7 +186,7 @@ class Hub:
             self._listen = doors[-1].address
         if self._far_door is not None:
             doors.append(self._far_door)
-        servers: list[tuple[uvicorn.Server, socket.socket]] = []
+        servers: list[tuple[Server, socket.socket]] = []
         for door in doors:
             gate = Gate(
                 only_wire if door.for_agents else everything, hosts=door.hosts, user_token=token,
@@ -215,6 +213,7 @@ class Hub:
 
     def _committed(self, topics: frozenset[str]) -> None:
         self._quiet.stir(topics)  # before anyone is woken
+        self._notices.stir()
         self.notifier.publish(topics)
         if any(topic.startswith("queue") for topic in topics):
             self._engine.wake()

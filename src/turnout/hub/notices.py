@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 _SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _AT_ONCE = 32
+#: What another hub on the same database wrote is seen after so many seconds.
+_LOOK_SECONDS = 30.0
 
 
 class Notices:
@@ -32,6 +34,7 @@ class Notices:
         self._store = store
         self._telling: dict[int, threading.Thread] = {}
         self._stopping = False
+        self._next_look = 0.0
         self._unwritten: set[int] = set()
         """jobs whose command was run, which could not be written down yet"""
 
@@ -39,12 +42,19 @@ class Notices:
     def is_busy(self) -> bool:
         return any(thread.is_alive() for thread in self._telling.values())
 
+    def stir(self) -> None:
+        """Something was written, or has to be tried again: it is worth to look. From any thread."""
+        self._next_look = 0.0
+
     def look(self) -> None:
         """Starts on what is due, unless it is at it. Cheap if nothing is."""
+        if time.monotonic() < self._next_look:
+            return
         self._telling = {job: thread for job, thread in self._telling.items() if thread.is_alive()}
         room = _AT_ONCE - len(self._telling)
         if self._stopping or not room:
             return
+        self._next_look = time.monotonic() + _LOOK_SECONDS  # before it: what comes meanwhile is looked for again
         with self._store.read() as connection:
             found = due_notices(connection, most=_AT_ONCE)
         for due in [due for due in found if due.job not in self._telling][:room]:
@@ -69,6 +79,7 @@ class Notices:
             _log.warning("the end of job%d was not told: %s", due.job, error)
         except Exception:
             _log.exception("the end of job%d was not told", due.job)
+        self.stir()
 
     def _run(self, due: Due) -> None:
         with self._store.read() as connection:

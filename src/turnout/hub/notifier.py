@@ -56,12 +56,17 @@ class Listener:
             if not waiting:
                 del self._notifier._waiting[topic]
 
+    def wake(self) -> None:
+        """As if one of its topics was published. In the event loop only."""
+        self._event.set()
+
     async def wait(self, seconds: float) -> bool:
         """True as soon as one of the topics was published since the last call; False after `seconds`, or at the end."""
         if self._notifier.is_closed:
             return False
         try:
-            await asyncio.wait_for(self._event.wait(), max(seconds, 0.0))
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await self._event.wait()
         except TimeoutError:
             return False
         self._event.clear()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,7 +20,7 @@ from turnout.engine.report import Telling
 from turnout.engine.sessions import Session, Sessions
 from turnout.errors import Conflict, InvalidInput
 from turnout.hub.blobs import Blobs, receive_pack, send_pack
-from turnout.hub.notifier import Notifier
+from turnout.hub.notifier import Listener, Notifier
 from turnout.hub.snapshots import Snapshots
 from turnout.schedule.machine import Cause
 from turnout.store.agents import Agent
@@ -70,17 +71,20 @@ class WireRoutes:
         message = _parse(_POLL, await _body(request))
         session = self._session(request)
         fenced = self._dispatch.hear(session, message)
+        session.waits_at = message.number
         seconds = min(message.wait, self._sessions.lease_seconds / 3, _LONGEST_WAIT)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        with self._notifier.listen([f"queue:{session.queue}", "queue", f"agent:{session.agent}"]) as news:
+        topics = [f"queue:{session.queue}", "queue", f"agent:{session.agent}"]
+        with self._notifier.listen(topics) as news, _connected(request, lambda: session.hang_up(message.number), news):
             while True:
                 orders = await self._orders(session, fenced)
                 is_wanted = orders.gpus_wanted and not message.gpus_wanted
                 if orders.grants or orders.stops or orders.fenced or orders.exit or is_wanted:
                     return _json(orders)
                 told = await news.wait(deadline - loop.time())
-                if self._notifier.is_closed or (not told and loop.time() >= deadline):
+                has_hung_up = session.waits_at is None
+                if self._notifier.is_closed or has_hung_up or (not told and loop.time() >= deadline):
                     return _json(orders)
 
     async def report(self, request: Request) -> Response:
@@ -117,8 +121,8 @@ class WireRoutes:
         return self._dispatch.orders(session, fenced, receipt)
 
     def _take(self, session: Session) -> Future[list[Grant]] | None:
-        """Runs for this agent, if it has room; none while the hub is about to stop."""
-        return None if self._notifier.is_closed else self._dispatch.take(session)
+        """Runs for this agent, if it has room; none while it cannot be told, or the hub is about to stop."""
+        return None if self._notifier.is_closed or session.waits_at is None else self._dispatch.take(session)
 
     def _session(self, request: Request) -> Session:
         session = self._sessions.get(_agent(request).id)
@@ -186,6 +190,22 @@ def _parse(adapter: TypeAdapter[Any], body: bytes) -> Any:
 
 def _json(message: object) -> Response:
     return Response(dump(message), media_type="application/json")
+
+
+@contextmanager
+def _connected(request: Request, on_hang_up: Callable[[], None], news: Listener) -> Iterator[None]:
+    """While the request waits for `news`. When who made it hangs up meanwhile, it need not wait any longer."""
+
+    async def watch() -> None:
+        await request.receive()  # the body was read: there is nothing else to come
+        on_hang_up()
+        news.wake()
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 async def _body(request: Request) -> bytes:

@@ -199,11 +199,6 @@ class Provider(ABC):
         """How many runs that machine takes at once, if that was said of it; None = as its target says. No IO."""
         return None
 
-    def is_cut_off(self) -> bool:
-        """Whether it can tell, without asking anybody, that a connection which its launches need is lost: then they are
-        looked at soon. Called often."""
-        return False
-
     def clear(self) -> None:  # noqa: B027 - most keep nothing there
         """This target is not used any more: none of its launches is there, and what was put there for them is removed.
         Idempotent. Failure when the place cannot be reached."""

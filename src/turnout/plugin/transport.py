@@ -187,11 +187,6 @@ class Ssh(Transport):
                 return False
         return True
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether it was there and is not any more."""
-        return bool(self._path) and not self.is_connected()
-
     def close(self) -> None:
         if self._path:
             self._ssh(["-O", "exit"])

@@ -131,9 +131,6 @@ class PoolProvider(Provider):
         answers = _at_once(partial(self._check, name) for name in self._boxes)
         return [finding for findings in answers for finding in findings]
 
-    def is_cut_off(self) -> bool:
-        return any(box.provider.is_cut_off() for box in self._boxes.values() if not box.rests(_LONGEST_WITHOUT_LOOK))
-
     def rest(self) -> None:
         _at_once(box.provider.rest for box in self._boxes.values())
         self._seat_of.clear()

@@ -14,7 +14,7 @@ from turnout.plugin.examining import examine
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
 from turnout.plugin.pythons import REQUIRE, to_try
 from turnout.plugin.settings import text
-from turnout.plugin.transport import Broken, Ssh, SshSettings, Transport, transport
+from turnout.plugin.transport import Broken, SshSettings, Transport, transport
 
 # Each is one line, for the login shell over there may be one that takes no other.
 #: $1 = the digest of the agents' program, which comes by standard input if it is not there.
@@ -88,9 +88,6 @@ class SshProvider(Provider):
 
     def check(self) -> list[Finding]:
         return examine(self._over, text(self.settings, "python"))
-
-    def is_cut_off(self) -> bool:
-        return isinstance(self._over, Ssh) and self._over.is_lost
 
     def clear(self) -> None:
         """What agents left running there ends, and their directory goes."""

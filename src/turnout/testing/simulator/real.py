@@ -119,7 +119,7 @@ class RealEngine:
         fresh = {name: Target(name, target.provider, target.terms) for name, target in targets.items()}
         self._fleet = _Fleet(
             store, hub.sessions, self.dispatch, fresh, Path("nodes"), "", NODE, lambda agent: None,
-            program=lambda: Path("agent.pyz"),
+            program=lambda: Path("agent.pyz"), quiet=self._quiet,
         )  # fmt: skip
 
     def _transact(self, works: list[Callable[[Tx], Any]]) -> tuple[list[Any], set[str]]:
