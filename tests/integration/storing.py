@@ -20,8 +20,8 @@ from turnout.engine.report import Receipt, Telling, report
 from turnout.engine.submit import Submission, submit
 from turnout.engine.take import Jobs, Taker, take
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
-from turnout.schedule.machine import Lost, RunRecord
 from turnout.schedule.place import Room
+from turnout.schedule.record import Lost, RunRecord
 from turnout.store import agents, metrics, reads, schema
 from turnout.store.database import sqlite_url
 from turnout.store.ledger import Ledger

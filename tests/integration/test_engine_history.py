@@ -29,7 +29,7 @@ from turnout.engine import steer
 from turnout.model.event import EventName
 from turnout.model.spec import Retry
 from turnout.model.state import TERMINAL, RunState
-from turnout.schedule.machine import RunRecord
+from turnout.schedule.record import RunRecord
 from turnout.schedule.replay import NOT_IN_EVENTS, PastEvent, replay
 from turnout.store import schema
 from turnout.store.ledger import RECORD_COLUMNS, is_waiting, to_record

@@ -9,7 +9,7 @@ import pytest
 
 from turnout.schedule import machine
 from turnout.schedule.lease import LeaseTable
-from turnout.schedule.machine import RunRecord, Step
+from turnout.schedule.record import RunRecord, Step
 from turnout.testing.simulator import actions, simulate
 from turnout.testing.simulator.agent import Agent
 from turnout.testing.simulator.node import Machine

@@ -9,7 +9,7 @@ import pytest
 from turnout.model.event import EventName as E
 from turnout.model.state import STEPS, TERMINAL, Reason, RunState
 from turnout.schedule import machine
-from turnout.schedule.machine import (
+from turnout.schedule.record import (  # fmt: skip
     DUPLICATE,
     FENCED,
     Captured,
@@ -24,7 +24,7 @@ from turnout.schedule.machine import (
     RunRecord,
     Staged,
     Step,
-)  # fmt: skip
+)
 
 NOW = 100.0
 

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from turnout.model.event import EventName
 from turnout.model.state import RunState
 from turnout.schedule import machine
-from turnout.schedule.machine import Captured, Cause, Ended, Lost, NodeFact, Returned, Running, RunRecord, Step
+from turnout.schedule.record import Captured, Cause, Ended, Lost, NodeFact, Returned, Running, RunRecord, Step
 from turnout.schedule.replay import NOT_IN_EVENTS, PastEvent, replay
 
 PARENT = 1

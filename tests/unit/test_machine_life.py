@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from turnout.model.state import STEPS, TERMINAL, RunState
 from turnout.schedule import machine
-from turnout.schedule.machine import (
+from turnout.schedule.record import (
+    DUPLICATE,
     Captured,
     Cause,
     Ended,
@@ -142,7 +143,7 @@ class Life(RuleBasedStateMachine):
     def cancel(self) -> None:
         answer = machine.request_cancel(self.record, Cause.CANCELLED, "me", self.now)
         if self.model.cancelled or self.record.is_terminal:
-            assert answer is machine.DUPLICATE
+            assert answer is DUPLICATE
             return
         assert isinstance(answer, Step)
         self.apply(answer)
@@ -158,7 +159,7 @@ class Life(RuleBasedStateMachine):
             assert isinstance(answer, Step)
             self.apply(answer)
         else:
-            assert answer is machine.DUPLICATE
+            assert answer is DUPLICATE
 
     @invariant()
     def is_what_the_model_says(self) -> None:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from turnout.model.event import EventName
 from turnout.model.limits import MOST_BYTES, MOST_EVENTS, MOST_NAMES
-from turnout.schedule.machine import Data
+from turnout.schedule.record import Data
 from turnout.store.amounts import Kind, sizes, was_refused
 from turnout.store.ledger import Ledger
 from turnout.store.values import storable_name

@@ -6,7 +6,7 @@ from turnout.engine.report import close_children, touch_changed
 from turnout.model.state import Reason
 from turnout.plugin.provider import Observation
 from turnout.schedule import machine
-from turnout.schedule.machine import Cause, NodeFact, Refusal, RunRecord
+from turnout.schedule.record import Captured, Cause, Data, Ended, Lost, NodeFact, Refusal, Running, RunRecord, Step
 from turnout.store.agents import Agent
 from turnout.store.ledger import Ledger
 from turnout.store.queue import waiting_runs
@@ -39,15 +39,15 @@ def conclude(tx: Tx, agent: Agent, seen: Observation) -> None:
 def _facts(seen: Observation) -> list[NodeFact]:
     if seen.exit_code is None:
         reason = Reason.PREEMPTED if seen.reason == "preempted" else Reason.NODE_LOST
-        return [machine.Lost(reason=reason, message=seen.detail or "it ended, and nobody knows how")]
+        return [Lost(reason=reason, message=seen.detail or "it ended, and nobody knows how")]
     message = seen.detail or _MESSAGE
-    data: machine.Data = {"exit_code": seen.exit_code, "cause": Cause.EXIT, "message": message}
+    data: Data = {"exit_code": seen.exit_code, "cause": Cause.EXIT, "message": message}
     return [
-        machine.Running({"native": seen.native, "id": seen.id}),
-        machine.Ended(cause=Cause.EXIT, exit_code=seen.exit_code, message=message, data=data),
-        machine.Captured({"files": 0, "bytes": 0}),
+        Running({"native": seen.native, "id": seen.id}),
+        Ended(cause=Cause.EXIT, exit_code=seen.exit_code, message=message, data=data),
+        Captured({"files": 0, "bytes": 0}),
     ]
 
 
-def _apply(ledger: Ledger, step: machine.Step | Refusal) -> RunRecord | None:
+def _apply(ledger: Ledger, step: Step | Refusal) -> RunRecord | None:
     return None if isinstance(step, Refusal) else ledger.apply(step)

@@ -16,7 +16,7 @@ from turnout.engine.report import Receipt, Telling, report
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.take import Jobs, Taken, Taker, held_by, job_orders, take
 from turnout.errors import Denied
-from turnout.schedule.machine import Cause, Lost, RunRecord
+from turnout.schedule.record import Cause, Lost, RunRecord
 from turnout.store.agents import Agent, boot_of, set_kept, set_up
 from turnout.store.store import Store
 from turnout.store.writer import Tx

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from turnout.model.event import EventName
 from turnout.schedule import machine
-from turnout.schedule.machine import RunRecord
+from turnout.schedule.record import RunRecord
 from turnout.store.jobs import Job
 from turnout.store.ledger import Ledger
 from turnout.store.queue import Entry, children_left, count_child, insert_child, open_parents, script_has_run

@@ -21,7 +21,7 @@ from turnout.engine.target import Target
 from turnout.engine.works import Works
 from turnout.model.ids import place_of, target_of
 from turnout.plugin.provider import Failure, Handle
-from turnout.schedule.machine import Lost
+from turnout.schedule.record import Lost
 from turnout.store import agents
 from turnout.store.agents import Agent
 from turnout.store.queue import queues_with_waiting_runs

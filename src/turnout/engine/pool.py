@@ -18,7 +18,7 @@ from turnout.engine.target import Target
 from turnout.model.ids import place_of
 from turnout.model.state import Reason
 from turnout.plugin.provider import Failure, Handle, Observation, Phase
-from turnout.schedule.machine import Lost
+from turnout.schedule.record import Lost
 from turnout.schedule.staffing import openings, surplus
 from turnout.store.agents import Agent, AgentState, Observed
 from turnout.store.queue import busy_nodes, queues_with_waiting_runs

@@ -8,7 +8,19 @@ from typing import Any
 from turnout.engine.caps import Caps
 from turnout.model.event import EventName
 from turnout.schedule import machine
-from turnout.schedule.machine import Cause, Ended, NodeFact, Refusal, RunRecord
+from turnout.schedule.record import (
+    FENCED,
+    Captured,
+    Cause,
+    Ended,
+    NodeFact,
+    Refusal,
+    Returned,
+    Running,
+    RunRecord,
+    SetUp,
+    Staged,
+)
 from turnout.store import metrics
 from turnout.store.ledger import Ledger
 from turnout.store.queue import note_script
@@ -78,7 +90,7 @@ class _Work:
             return
         step = machine.advance(record, fact.attempt, parsed, self._tx.now)
         if isinstance(step, Refusal):
-            if step is machine.FENCED:
+            if step is FENCED:
                 self._receipt.fenced.add(attempt)
             return
         new = self._ledger.apply(step)
@@ -182,19 +194,19 @@ def _parse(fact: Fact) -> NodeFact:
     body = fact.body
     match fact.kind:
         case "staged":
-            return machine.Staged(body)
+            return Staged(body)
         case "setup":
-            return machine.SetUp(body)
+            return SetUp(body)
         case "running":
-            return machine.Running(body)
+            return Running(body)
         case "ended":
             return Ended(
                 cause=Cause(body.get("cause", "infra")), exit_code=body.get("exit_code"), signal=body.get("signal"),
                 message=storable(str(body.get("message", ""))), data=body,
             )  # fmt: skip
         case "captured":
-            return machine.Captured({name: value for name, value in body.items() if name != "streams"})
+            return Captured({name: value for name, value in body.items() if name != "streams"})
         case "returned":
-            return machine.Returned()
+            return Returned()
         case _:
             raise ValueError(f"unknown fact {fact.kind!r}")

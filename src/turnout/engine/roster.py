@@ -19,7 +19,7 @@ from turnout.engine.target import Target
 from turnout.engine.works import Works
 from turnout.model.ids import target_of
 from turnout.plugin.provider import Handle
-from turnout.schedule.machine import Lost, Returned
+from turnout.schedule.record import Lost, Returned
 from turnout.schedule.staffing import Opening, Post
 from turnout.store import agents
 from turnout.store.agents import Agent, AgentState, Observed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from turnout.engine.report import close_children, touch_changed
 from turnout.model.state import RunState
 from turnout.schedule import machine
-from turnout.schedule.machine import Cause, Refusal, RunRecord
+from turnout.schedule.record import Cause, Lost, Refusal, Returned, RunRecord
 from turnout.store.ledger import Ledger
 from turnout.store.queue import live_children, names_of, runs_of_agent
 from turnout.store.writer import Tx
@@ -87,7 +87,7 @@ def release(tx: Tx, runs: Iterable[int]) -> list[int]:
 def lose(
     tx: Tx,
     agent: int,
-    fact: machine.Lost | machine.Returned,
+    fact: Lost | Returned,
     *,
     keep: Collection[Attempt] = (),
     only: Collection[Attempt] | None = None,
@@ -106,7 +106,7 @@ def lose(
             continue
         step = machine.advance(record, record.attempt, fact, tx.now)
         if isinstance(step, Refusal):  # it had begun, so it cannot be given back
-            step = machine.advance(record, record.attempt, machine.Lost(message="its agent left"), tx.now)
+            step = machine.advance(record, record.attempt, Lost(message="its agent left"), tx.now)
         if not isinstance(step, Refusal):
             ledger.apply(step)
             lost.append(run)

@@ -10,8 +10,8 @@ from turnout.engine.family import Family
 from turnout.model.ids import job_name
 from turnout.model.spec import JobSpec
 from turnout.schedule import machine
-from turnout.schedule.machine import RunRecord
 from turnout.schedule.place import Room, Waiting, choose, slots_of
+from turnout.schedule.record import RunRecord
 from turnout.store.agents import is_gone, set_kept
 from turnout.store.jobs import Job, environment_digests, load_environment, load_jobs
 from turnout.store.ledger import Ledger

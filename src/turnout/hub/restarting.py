@@ -14,7 +14,7 @@ from turnout.engine.dispatch import Dispatch
 from turnout.errors import Conflict, NotFound
 from turnout.hub.notifier import Notifier
 from turnout.model.ids import parse_run_name
-from turnout.schedule.machine import RunRecord
+from turnout.schedule.record import RunRecord
 from turnout.store.reads import find_run, show_runs
 from turnout.store.store import Store
 

@@ -22,7 +22,7 @@ from turnout.errors import Conflict, InvalidInput
 from turnout.hub.blobs import Blobs, receive_pack, send_pack
 from turnout.hub.notifier import Listener, Notifier
 from turnout.hub.snapshots import Snapshots
-from turnout.schedule.machine import Cause
+from turnout.schedule.record import Cause
 from turnout.store.agents import Agent
 from turnout.wire.manifest import is_digest
 from turnout.wire.messages import Attempt, Chunk, Grant, Hello, Orders, Poll, Report, dump, split_report

@@ -7,152 +7,28 @@ transaction, guarded by the old state and attempt. The same functions run in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum, IntEnum, StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from turnout.model.event import EventName
-from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
-
-Data = dict[str, object]
-
-
-class Progress(IntEnum):
-    """How far the current attempt is; a fact at or below it has been seen before."""
-
-    CLAIMED = 0
-    STAGED = 1
-    SET_UP = 2
-    RUNNING = 3
-    ENDED = 4
-    CAPTURED = 5
-
-
-class Cause(StrEnum):
-    """How a command ended, as its node saw it."""
-
-    EXIT = "exit"
-    SIGNAL = "signal"
-    TIMEOUT = "timeout"
-    OOM = "oom"
-    CANCELLED = "cancelled"
-    STOPPED = "stopped"
-    PREEMPTED = "preempted"
-    SPAWN_FAILED = "spawn_failed"
-    INFRA = "infra"
-
-
-class RunRecord(NamedTuple):
-    """What the machine needs to know of a run; the mutable part of its row.
-
-    A parent (`children_planned` > 0) is on a node only while its parent script runs there; its children are.
-    `remaining` of them are still to be made, `open_children` are made and not ended. `cancel` is the end that was
-    asked for: of the run, or (PREEMPTED) of its current attempt. A tuple, because every step makes a new one: ten for a
-    plain run.
-    """
-
-    id: int
-    state: RunState
-    priority: int = 0
-    attempt: int = 0
-    progress: int = 0
-    reason: Reason | None = None
-    cause: Cause | None = None
-    exit_code: int | None = None
-    signal: int | None = None
-    message: str = ""
-    cancel: Cause | None = None
-    failures_left: int = 0
-    losses_left: int = 3
-    parent: int | None = None
-    children_planned: int = 0
-    remaining: int = 0
-    open_children: int = 0
-    failed_children: int = 0
-    node: str | None = None
-    agent: int | None = None
-    queued: float | None = None
-    started: float | None = None
-    ended: float | None = None
-    event_seq: int = 0
-
-    @property
-    def is_parent(self) -> bool:
-        return self.children_planned > 0
-
-    @property
-    def is_terminal(self) -> bool:
-        return self.state in TERMINAL
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether someone wants it ended for good."""
-        return self.cancel is not None and self.cancel is not Cause.PREEMPTED
-
-    @property
-    def on_node(self) -> bool:
-        return self.state in ON_NODE and (not self.is_parent or self.agent is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    data: Data
-
-
-@dataclass(frozen=True, slots=True)
-class SetUp:
-    """What its setup installs is on the node."""
-
-    data: Data
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    data: Data
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    cause: Cause
-    exit_code: int | None = None
-    signal: int | None = None
-    message: str = ""
-    data: Data
-
-
-@dataclass(frozen=True, slots=True)
-class Captured:
-    data: Data
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """The node gives a grant back that it never started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The attempt's node is gone or silent beyond its lease."""
-
-    reason: Reason = Reason.NODE_LOST
-    message: str = ""
-
-
-NodeFact = Staged | SetUp | Running | Ended | Captured | Returned | Lost
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    record: RunRecord
-    events: tuple[tuple[EventName, Data], ...]
-
-
-class Refusal(Enum):
-    DUPLICATE = "duplicate"
-    FENCED = "fenced"
-
-
-DUPLICATE, FENCED = Refusal.DUPLICATE, Refusal.FENCED
+from turnout.model.state import Reason, RunState
+from turnout.schedule.record import (
+    DUPLICATE,
+    FENCED,
+    Captured,
+    Cause,
+    Data,
+    Ended,
+    Lost,
+    NodeFact,
+    Progress,
+    Refusal,
+    Returned,
+    Running,
+    RunRecord,
+    SetUp,
+    Staged,
+    Step,
+)
 
 _NO_CAUSE: dict[str, Any] = {"reason": None, "cause": None, "exit_code": None, "signal": None, "message": ""}
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from turnout.model.event import EventName
 from turnout.model.state import Reason, RunState
-from turnout.schedule.machine import Cause, Data, Progress, RunRecord, verdict
+from turnout.schedule.machine import verdict
+from turnout.schedule.record import Cause, Data, Progress, RunRecord
 
 #: Fields that are not in a run's own events: whose agent has it, and what its children count.
 NOT_IN_EVENTS = frozenset({"agent", "open_children", "failed_children"})

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from turnout.model.event import EventName
 from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
-from turnout.schedule.machine import Cause, Data, RunRecord, Step
+from turnout.schedule.record import Cause, Data, RunRecord, Step
 from turnout.store import schema
 from turnout.store.bulk import Bulk
 from turnout.store.parts import MOST_IN as MOST_IN

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from turnout.model.ids import parse_job_name, place_of, run_name
 from turnout.model.spec import Retry, RunSpec
 from turnout.model.state import LIVE, RunState
-from turnout.schedule.machine import RunRecord
+from turnout.schedule.record import RunRecord
 from turnout.store import schema
 from turnout.store.jobs import next_numbers
 from turnout.store.ledger import RECORD_COLUMNS, to_record

@@ -19,8 +19,20 @@ from turnout.model.ids import job_name, run_name
 from turnout.model.spec import JobSpec
 from turnout.model.state import RunState
 from turnout.schedule import machine
-from turnout.schedule.machine import Cause, Ended, Lost, NodeFact, Refusal, Returned, RunRecord
 from turnout.schedule.place import Waiting, choose, slots_of
+from turnout.schedule.record import (
+    FENCED,
+    Captured,
+    Cause,
+    Ended,
+    Lost,
+    NodeFact,
+    Refusal,
+    Returned,
+    Running,
+    RunRecord,
+    Staged,
+)
 from turnout.store.ledger import is_waiting
 from turnout.store.streams import Mark, StreamKey
 from turnout.testing.simulator.memory import Disk, Ledger, Row, Tx
@@ -280,7 +292,7 @@ class _Telling:
         step = machine.advance(record, fact.attempt, _parse(fact), self._tx.now)
         if isinstance(step, Refusal):
             self._tx.seen.add(f"fact refused: {step.value}")
-            if step is machine.FENCED:
+            if step is FENCED:
                 self.receipt.fenced.add(ref)
             return
         if any(name is EventName.PARENT_SCRIPT and data["ok"] for name, data in step.events):
@@ -341,15 +353,15 @@ def _parse(fact: Fact) -> NodeFact:
     body = fact.body
     match fact.kind:
         case "staged":
-            return machine.Staged(body)
+            return Staged(body)
         case "running":
-            return machine.Running(body)
+            return Running(body)
         case "ended":
             return Ended(
                 cause=Cause(body["cause"]), exit_code=body.get("exit_code"), signal=body.get("signal"),
                 message=body.get("message", ""), data=body,
             )  # fmt: skip
         case "captured":
-            return machine.Captured(body)
+            return Captured(body)
         case _:
-            return machine.Returned()
+            return Returned()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from turnout.model.state import STEPS, TERMINAL, RunState
-from turnout.schedule.machine import Cause, RunRecord
+from turnout.schedule.record import Cause, RunRecord
 from turnout.schedule.replay import NOT_IN_EVENTS, PastEvent, replay
 from turnout.testing.simulator.command import Truth
 from turnout.testing.simulator.memory import Disk

@@ -13,7 +13,7 @@ from turnout.engine.sessions import Session, Sessions
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
 from turnout.schedule.lease import LeaseTable
-from turnout.schedule.machine import RunRecord
+from turnout.schedule.record import RunRecord
 from turnout.store.agents import Agent
 from turnout.testing.simulator.link import Call, Handler, Refused
 from turnout.testing.simulator.world import LEASE, Killed, Process, World

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from turnout.model.event import EventName
 from turnout.model.spec import JobSpec
 from turnout.model.state import ON_NODE, TERMINAL, RunState
-from turnout.schedule.machine import Data, RunRecord, Step
+from turnout.schedule.record import Data, RunRecord, Step
 from turnout.schedule.replay import PastEvent
 from turnout.store.agents import Agent
 from turnout.store.streams import Mark, StreamKey

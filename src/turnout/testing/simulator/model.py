@@ -17,7 +17,7 @@ from turnout.engine.take import Taken, Taker
 from turnout.engine.target import Target
 from turnout.model.state import Reason
 from turnout.plugin.provider import Failure, Launch
-from turnout.schedule.machine import Cause, Lost, Returned, RunRecord
+from turnout.schedule.record import Cause, Lost, Returned, RunRecord
 from turnout.store.agents import Agent, AgentState
 from turnout.store.ledger import is_waiting
 from turnout.testing.simulator import actions

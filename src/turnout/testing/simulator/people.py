@@ -8,7 +8,7 @@ from functools import partial
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
 from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec, Schedule
-from turnout.schedule.machine import RunRecord
+from turnout.schedule.record import RunRecord
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Line, Weather
 from turnout.testing.simulator.world import LEASE, Process, World

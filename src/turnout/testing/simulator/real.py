@@ -26,7 +26,7 @@ from turnout.engine.target import Target
 from turnout.errors import TurnoutError
 from turnout.model.event import EventName
 from turnout.model.ids import parse_job_name, run_name
-from turnout.schedule.machine import RunRecord
+from turnout.schedule.record import RunRecord
 from turnout.schedule.replay import PastEvent
 from turnout.store import schema
 from turnout.store.agents import Agent, find_by_token

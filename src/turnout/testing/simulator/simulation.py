@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from turnout.engine.target import Target, Terms
-from turnout.schedule.machine import RunRecord
+from turnout.schedule.record import RunRecord
 from turnout.testing.simulator.agent import Agent, Routes
 from turnout.testing.simulator.checks import Broken, check_change, check_end
 from turnout.testing.simulator.command import Truth
