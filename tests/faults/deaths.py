@@ -25,10 +25,15 @@ from turnout.agent.shelf import Shelf
 from turnout.blobs import BlobStore
 from turnout.client import archive as receiving
 from turnout.client import shares as downloading
+from turnout.config.by_path import ByPath
+from turnout.config.by_path import digest_of as code_digest
+from turnout.engine.hosts import Hosts
+from turnout.home import Home
 from turnout.hub import archives
 from turnout.hub.blobs import send_pack
 from turnout.hub.shares import Shares
 from turnout.hub.snapshots import Snapshots
+from turnout.snapshot.laying import lay_out
 from turnout.store import deletion, shares
 from turnout.store.database import sqlite_url
 from turnout.store.requests import once
@@ -216,6 +221,54 @@ class Export(Scenario):
         assert not list(directory.glob(".*")), "and nothing else is"
 
 
+class KeepCode(Scenario):
+    """The code of a provider is kept with the job that was submitted with it."""
+
+    parts = ("engine/hosts.py", "turnout/home.py", "shutil.py")
+
+    def prepare(self, directory: Path) -> None:
+        (directory / "own").mkdir()
+        for name in ("places.py", "helpers.py"):
+            (directory / "own" / name).write_text(f"what = {name!r}\n")
+
+    def work(self, directory: Path) -> None:
+        package = directory / "own"
+        code = ByPath(
+            path="own.places.Yard", project=str(directory), python_path=(str(directory),), digest=code_digest(package),
+            package=str(package),
+        )  # fmt: skip
+        Hosts(Home(directory / "home"))._freeze("here", code)
+
+    def check(self, directory: Path) -> None:
+        kept = directory / "home" / "plugins" / "code" / code_digest(directory / "own")
+        if kept.is_dir():
+            assert code_digest(kept / "own") == kept.name, "it is there whole, or not at all"
+        self.work(directory)
+        assert code_digest(kept / "own") == kept.name
+        Hosts(Home(directory / "home")).keep(["here"])
+        assert [each.name for each in kept.parent.iterdir()] == [kept.name], "and nothing else stays"
+
+
+class LayOut(Scenario):
+    """The files of a job, for a provider that launches its runs."""
+
+    parts = ("snapshot/laying.py", "wire/restore.py", "turnout/blobs/")
+
+    def prepare(self, directory: Path) -> None:
+        with Hub(directory) as hub:
+            self.snapshot = hub.upload(b"cat", LARGE)
+
+    def work(self, directory: Path) -> None:
+        lay_out(BlobStore(directory / "blobs"), self.snapshot, directory / "job" / "files")
+
+    def check(self, directory: Path) -> None:
+        files = directory / "job" / "files"
+        for _ in range(2):
+            if files.exists():
+                assert {path.name: path.read_bytes() for path in files.iterdir()} == {"file0": b"cat", "file1": LARGE}
+            self.work(directory)
+
+
 class _Answer:
     headers: ClassVar[dict[str, str]] = {}
 
@@ -251,6 +304,7 @@ class Shelve(Scenario):
 
 SCENARIOS: dict[str, type[Scenario]] = {
     "import": Import, "delete": Delete, "share": AddToShare, "download": Download, "export": Export, "shelf": Shelve,
+    "code": KeepCode, "layout": LayOut,
 }  # fmt: skip
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.faults.scene import Scene, fill
 from tests.harness import wait_until
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.mark.timeout(90)
@@ -58,3 +62,21 @@ def test_what_ends_on_a_full_disk_is_told_later(small_disk: Path, scene: Scene) 
     assert (view["state"], view["reason"], view["exit_code"], view["attempts"]) == ("failed", "exit_code", 5, 1)
     assert scene.wait_for(queued)["state"] == "completed"
     assert scene.agent() == agent, "the agent lived through it"
+
+
+@pytest.mark.timeout(90)
+def test_files_that_cannot_be_laid_out_are_later(small_disk: Path, scene: Scene) -> None:
+    """A run for a class that launches runs itself: its files lie in a directory of the hub's."""
+    shutil.copytree(EXAMPLES / "xt-backend", scene.cli.cwd, dirs_exist_ok=True)
+    (scene.cli.cwd / "large.bin").write_bytes(os.urandom(4 << 20))
+    run = str(scene.cli.json("run", "-d", "--held", "--target", "cloud4x", "train.py")["runs"][0])
+    filler = small_disk / "filler"
+    fill(filler, leave=2 << 20)
+    scene.cli("release", run)
+
+    wait_until(lambda: "No space left" in scene.cli("why", run).stdout, 30.0, "it is said why it waits")
+    assert scene.show(run)["state"] == "queued"
+    wait_until(lambda: not list((small_disk / "jobs").rglob("large.bin")), 30.0, "what could not be finished goes")
+    filler.unlink()
+    view = scene.wait_for(run)
+    assert (view["state"], view["attempts"]) == ("completed", 1)

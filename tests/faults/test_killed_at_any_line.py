@@ -13,7 +13,16 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(
     ("what", "moments"),
-    [("import", 20), ("delete", 5), ("share", 10), ("download", 15), ("export", 15), ("shelf", 20)],
+    [
+        ("import", 20),
+        ("delete", 5),
+        ("share", 10),
+        ("download", 15),
+        ("export", 15),
+        ("shelf", 20),
+        ("code", 15),
+        ("layout", 15),
+    ],
 )
 def test_killed_at_any_line(what: str, moments: int, tmp_path: Path) -> None:
     """See `tests.faults.deaths` for what is checked after each death."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import socket
 import socketserver
+import ssl
 import subprocess
 import sys
 import threading
@@ -110,6 +113,27 @@ def test_a_relay_is_known_by_its_certificate(place: Path) -> None:
     other = identity(place / "other.pem")
     with pytest.raises(Unreachable, match="not the hub that answers"):
         say(f"{address.partition('#')[0]}#{other}")
+
+
+def test_a_relay_is_not_impressed_by_strangers(place: Path, relay: subprocess.Popen[bytes]) -> None:
+    """Who says nothing, or something else, or leaves in the middle of it, is in nobody's way."""
+    _, host, port = (place / "relay.address").read_text().partition("#")[0].split(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    silent = [socket.create_connection((host, int(port)), timeout=10) for _ in range(50)]
+    for said in (b"", b"\0" * 100_000, b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(70_000)):
+        with socket.create_connection((host, int(port)), timeout=10) as raw, contextlib.suppress(OSError):
+            raw.sendall(said)
+    for said in (b"", os.urandom(300_000), b"POST / HTTP/1.1\r\nContent-Length: 1000000\r\n\r\nx"):
+        raw = socket.create_connection((host, int(port)), timeout=10)
+        with context.wrap_socket(raw) as tls, contextlib.suppress(OSError):
+            tls.sendall(said)
+    assert say("file:relay.address") == b"hello" and relay.poll() is None
+    for each in silent:
+        each.close()
+    opened = Path(f"/proc/{relay.pid}/fd")
+    wait_until(lambda: len(os.listdir(opened)) < 20, 30.0, "nothing is left of them")
+    assert say("file:relay.address") == b"hello"
 
 
 def test_there_is_one_relay_for_a_directory(place: Path, relay: subprocess.Popen[bytes]) -> None:

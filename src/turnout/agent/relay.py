@@ -24,6 +24,8 @@ _LOCK = "relay.lock"
 _ALONE_SECONDS = 3600.0
 _LOOK_SECONDS = 60.0
 _PIECE = 1 << 16
+#: Who comes and does not even begin to speak is in the way of others.
+_GREETING_SECONDS = 10.0
 
 
 def main(order: Dict[str, Any]) -> None:
@@ -47,7 +49,9 @@ async def _serve(order: Dict[str, Any]) -> None:
     relay = _Relay(str(order["socket"]))
     host, _, port = str(order["listen"]).partition(":")
     identity = str(order["identity"])
-    server = await asyncio.start_server(relay.serve, host, int(port or 0), ssl=_context(identity), backlog=256)
+    server = await asyncio.start_server(
+        relay.serve, host, int(port or 0), ssl=_context(identity), ssl_handshake_timeout=_GREETING_SECONDS, backlog=256
+    )
     number = server.sockets[0].getsockname()[1]
     known_as = socket.getfqdn() if host in ("0.0.0.0", "") else host
     _announce(f"tls:{known_as}:{number}#{_fingerprint(identity)}")
