@@ -10,12 +10,30 @@ from turnout.errors import NotFound, ProviderError
 from turnout.plugin.provider import Provider
 
 GROUP = "turnout.providers"
+_OURS = "turnout"
+
+
+def installed() -> dict[str, EntryPoint]:
+    """Where each comes from, by its name. Nothing is imported."""
+    return {name: points[0] for name, points in _found().items()}
+
+
+def hidden(name: str) -> list[EntryPoint]:
+    """Others of that name, which are not used: no package takes the place of another."""
+    return _found()[name][1:]
 
 
 @cache
-def installed() -> dict[str, EntryPoint]:
-    """Where each comes from, by its name. Nothing is imported."""
-    return {point.name: point for point in entry_points(group=GROUP)}
+def _found() -> dict[str, list[EntryPoint]]:
+    """All of each name: ours first, then as Python finds packages."""
+    found: dict[str, list[EntryPoint]] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: package_of(point) != _OURS):
+        found.setdefault(point.name, []).append(point)
+    return found
+
+
+def package_of(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
 
 
 def provider_names() -> list[str]:
@@ -32,7 +50,7 @@ def provider_class(name: str) -> type[Provider]:
         found = point.load()
     except Exception as error:
         trace = traceback.format_exc().strip()
-        hint = f"tell who wrote {point.dist.name if point.dist else point.value}, or uninstall it"
+        hint = f"tell who wrote {package_of(point)}, or uninstall it"
         raise ProviderError(f"the provider {name!r} ({point.value}) is broken\n{trace}", hint=hint) from error
     if not (isinstance(found, type) and issubclass(found, Provider)):
         raise NotFound(f"{point.value} is not a Provider", hint="see `turnout help add-a-provider`")

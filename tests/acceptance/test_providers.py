@@ -44,12 +44,12 @@ def project(cli: Cli) -> Cli:
     return cli
 
 
-def install_broken(folder: Path) -> dict[str, str]:
-    """Variables with which turnout finds a package whose provider cannot be imported."""
+def install_broken(folder: Path, name: str = "ruin") -> dict[str, str]:
+    """Variables with which turnout finds a package whose provider of that name cannot be imported."""
     about = folder / "ruin-2.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: ruin\nVersion: 2.0\n")
-    (about / "entry_points.txt").write_text("[turnout.providers]\nruin = ruin:Ruin\n")
+    (about / "entry_points.txt").write_text(f"[turnout.providers]\n{name} = ruin:Ruin\n")
     (folder / "ruin.py").write_text("import no_such_library_anywhere\n")
     return {"PYTHONPATH": str(folder)}
 
@@ -109,6 +109,13 @@ def test_a_broken_one_is_found_by_doctor_and_harms_nothing_else(cli: Cli, tmp_pa
     refused = cli("run", "--target", "fallen", "true", check=False, env=env)
     assert refused.returncode == 7 and "no_such_library_anywhere" in refused.stderr
     assert cli("run", "echo", "goes on", env=env).stdout.count("goes on") == 1
+
+
+def test_no_package_takes_the_place_of_ours(cli: Cli, tmp_path: Path) -> None:
+    env = install_broken(tmp_path / "site", name="local")
+    assert "goes on" in cli("run", "echo", "goes on", env=env).stdout
+    (warning,) = [each for each in json.loads(cli("doctor", "--json", env=env).stdout) if each["level"] == "warning"]
+    assert warning["what"] == "provider local: that of ruin is not used, for turnout has one of that name"
 
 
 def test_a_broken_one_in_the_users_settings_keeps_no_hub_from_starting(cli: Cli, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.client import Client
-from turnout.config import Config, find_project_file, load
+from turnout.config import Config, settings_at
 from turnout.errors import NotFound, TurnoutError
 from turnout.home import Home, current_directory, file_system
 
@@ -92,7 +92,7 @@ def _troubles(names: Sequence[str]) -> Iterator[Found]:
 def _settings() -> tuple[Config | None, list[Found]]:
     """Those that hold here; None, and what is wrong, where something is."""
     try:
-        return load(Home.from_env().config_file, find_project_file(current_directory())), []
+        return settings_at(current_directory()), []
     except TurnoutError as error:
         return None, [Found("problem", error.message, error.hint or "`turnout config check` tells all")]
 
@@ -197,8 +197,9 @@ def _hurt(hurt: dict[str, Any]) -> Found:
 
 def _providers() -> Iterator[Found]:
     """Code of others that cannot be used is told with where it fails; all else goes on without it."""
+    client = Client(start=False)
     try:
-        broken = Client(start=False).broken_providers()
+        broken, known = client.broken_providers(), client.providers()
     except TurnoutError:
         return  # what is wrong with the settings is told above
     for each in broken:
@@ -206,6 +207,10 @@ def _providers() -> Iterator[Found]:
         source = each["place"] or f"{each['package']} {each['version']}"
         hint = f"correct it ({source}), or tell who wrote it; nothing else is affected"
         yield Found("problem", f"provider {each['name']}: {each['broken']}{trace}", hint)
+    for each in known:
+        for package in each["hides"]:
+            what = f"provider {each['name']}: that of {package} is not used, for {each['package']} has one of that name"
+            yield Found("warning", what, "uninstall one of the two, or name the class in `providers: compute:`")
 
 
 def _programs() -> Iterator[Found]:

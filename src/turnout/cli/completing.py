@@ -80,9 +80,8 @@ def _hub_names(client: Client, kind: str, incomplete: str) -> list[str]:
 
 def _settings() -> Config:
     from turnout import config
-    from turnout.home import Home
 
-    return config.load(Home.from_env().config_file, config.find_project_file(Path.cwd()))
+    return config.settings_at(Path.cwd())
 
 
 def _setting_names(incomplete: str) -> Iterator[str]:

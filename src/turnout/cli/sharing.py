@@ -11,7 +11,7 @@ from turnout import config
 from turnout.cli import render
 from turnout.cli.progress import size, transfer
 from turnout.client import Client
-from turnout.home import Home, current_directory
+from turnout.home import current_directory
 
 _SOME = 5
 
@@ -44,7 +44,7 @@ def delete(name: str, json: bool) -> None:
 
 def _omitted(share: str) -> tuple[str, ...]:
     """What the settings say is left out of uploads to the share that they name as data or model."""
-    settings = config.load(Home.from_env().config_file, config.find_project_file(current_directory()))
+    settings = config.settings_at(current_directory())
     return tuple(line for each in (settings.data, settings.model) if each.share == share for line in each.omit)
 
 

@@ -13,7 +13,7 @@ from turnout.client import Client
 from turnout.client.lists import each_page
 from turnout.client.services import StatusWish
 from turnout.errors import InvalidInput, NotFound
-from turnout.home import Home, current_directory
+from turnout.home import current_directory
 from turnout.model.ids import parse_job_name
 from turnout.model.state import STAGES, TERMINAL
 
@@ -79,9 +79,9 @@ def _place(client: Client, target: str | None) -> str | None:
     """None where no target is named, or it is one that only turnout knows about. NotFound for one that nobody does."""
     if target is None:
         return None
-    from turnout.config import find_project_file, load
+    from turnout.config import settings_at
 
-    settings = load(Home.from_env().config_file, find_project_file(current_directory()))
+    settings = settings_at(current_directory())
     if target not in settings.targets:
         known = sorted({*settings.targets, *client.targets()})
         if target in known:

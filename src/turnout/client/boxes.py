@@ -58,7 +58,7 @@ class NewBox:
 
 def load(home: Home, cwd: Path) -> Config:
     """The settings that hold here."""
-    return configuration.load(home.config_file, configuration.find_project_file(cwd))
+    return configuration.settings_at(cwd, home)
 
 
 def way_to(name: str, settings: Config) -> Way | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from turnout.config import Config, find_project_file, load, secrets
+from turnout.config import Config, secrets, settings_at
 from turnout.config.problem import nearest
 from turnout.config.providing import KnownProvider, known_providers
 from turnout.errors import Internal, NotFound, ProviderError
@@ -83,7 +83,7 @@ def _asked_for(home: Home, target: str) -> View:
 
 
 def _settings(home: Home) -> Config:
-    return load(home.config_file, find_project_file(current_directory()))
+    return settings_at(current_directory(), home)
 
 
 def _view(each: KnownProvider) -> View:

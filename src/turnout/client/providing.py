@@ -18,7 +18,7 @@ class Providing:
 
     def providers(self) -> list[View]:
         """All that are installed, and those that the settings here name by their path: ``{"name", "code", "package",
-        "version", "place", "targets"}`` each. Nothing of theirs is imported."""
+        "version", "place", "targets", "hides"}`` each. Nothing of theirs is imported."""
         from turnout.client import providers
 
         return providers.listed(self._home)

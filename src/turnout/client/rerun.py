@@ -40,7 +40,7 @@ def prepare(told: Mapping[str, Any], changes: Changes, home: Home, cwd: Path) ->
 
     InvalidInput when a variable that was set for the run has no value here now.
     """
-    settings = configuration.load(home.config_file, configuration.find_project_file(cwd))
+    settings = configuration.settings_at(cwd, home)
     spec = _respecify(told, changes, settings.general)
     target = served(spec.target, settings) if spec.target in settings.targets else None
     is_here = target is not None and target.service == "local"

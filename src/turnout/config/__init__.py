@@ -1,9 +1,9 @@
 """Settings: built-in defaults < the user's file < the project's < the environment < the command line, key by key.
 
-``load(home.config_file, find_project_file(cwd))`` gives them typed; ``gather`` also tells where each is from.
+``settings_at(directory)`` gives them typed; ``gather`` also tells where each is from.
 """
 
-from turnout.config.layers import PROJECT_FILE, Gathered, Options, find_project_file, gather, load
+from turnout.config.layers import PROJECT_FILE, Gathered, Options, find_project_file, gather, load, settings_at
 from turnout.config.reference import Reference
 from turnout.config.sections import (
     AfterFiles,
@@ -38,4 +38,5 @@ __all__ = [
     "find_project_file",
     "gather",
     "load",
+    "settings_at",
 ]

@@ -19,6 +19,7 @@ from turnout.config.problem import Problem, as_error
 from turnout.config.sections import INCLUDE, ROOT, USER_ONLY, Config
 from turnout.config.setting import DEFAULT, Origin, Setting, Source, Tree, merge
 from turnout.config.values import TEXT
+from turnout.home import Home
 
 PROJECT_FILE = "turnout.yaml"
 
@@ -61,6 +62,11 @@ def gather(user: Path | None, project: Path | None = None, options: Options | No
 def load(user: Path | None, project: Path | None = None, options: Options | None = None) -> Config:
     """The settings that hold. InvalidInput tells everything that is wrong, each with its place."""
     return gather(user, project, options).config()
+
+
+def settings_at(directory: Path, home: Home | None = None) -> Config:
+    """Those that hold there for the user of that home; None = the one that the environment says."""
+    return load((home or Home.from_env()).config_file, find_project_file(directory))
 
 
 def find_project_file(start: Path) -> Path | None:

@@ -21,6 +21,8 @@ class KnownProvider:
     python_path: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     """those of the settings that it serves"""
+    hides: tuple[str, ...] = ()
+    """packages that bring another of the same name, which is not used"""
 
 
 def known_providers(settings: Config) -> dict[str, KnownProvider]:
@@ -35,6 +37,7 @@ def _installed(settings: Config) -> Iterator[KnownProvider]:
         yield KnownProvider(
             name=name, code=point.value, package=dist.name if dist else None, version=dist.version if dist else None,
             targets=_targets(settings, name),
+            hides=tuple(registry.package_of(other) for other in registry.hidden(name)),
         )  # fmt: skip
 
 
