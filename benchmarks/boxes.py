@@ -44,7 +44,7 @@ def _settings(box: Box, count: int) -> str:
     more = ["-o", "HostName=127.0.0.1", "-o", f"HostKeyAlias=[127.0.0.1]:{box.port}"]
     options = ", ".join(f'"{word}"' for word in [*box.options, *more])
     entries = "".join(
-        f'  box{number}: {{address: {USER}@box{number}, port: "{box.port}", ssh-options: [{options}]}}\n'
+        f"  box{number}: {{address: {USER}@box{number}, port: {box.port}, ssh-options: [{options}]}}\n"
         for number in range(count)
     )
     return f"hub: {{agent-idle: 2h}}\nboxes:\n{entries}"

@@ -37,7 +37,7 @@ class Box:
         """For the section ``boxes``."""
         options = ", ".join(f'"{each}"' for each in self.options)
         rest = "".join(f", {key}: {value}" for key, value in more.items())
-        return f'{{address: {USER}@127.0.0.1, port: "{self.port}", ssh-options: [{options}]{rest}}}'
+        return f"{{address: {USER}@127.0.0.1, port: {self.port}, ssh-options: [{options}]{rest}}}"
 
     def drop_connections(self) -> None:
         """Every connection that is open now breaks, as if a cable had been pulled. New ones can be made."""

@@ -37,7 +37,7 @@ def fingerprint(box: Box) -> str:
 
 def is_at_home(cli: Cli, box: Box) -> bool:
     """Whether this user's hub has a directory there; others may have theirs."""
-    told = {"nodes_directory": str(cli.home / "nodes"), "address": f"{USER}@127.0.0.1", "port": str(box.port)}
+    told = {"nodes_directory": str(cli.home / "nodes"), "address": f"{USER}@127.0.0.1", "port": box.port}
     return Path(box.home, transport(told, "boxes").root.removeprefix("~/")).exists()
 
 

@@ -51,3 +51,13 @@ def test_settings_that_are_wrong_are_told_and_the_rest_is_looked_at(cli: Cli) ->
     (cli.cwd / "turnout.yaml").write_text("genral: {}\n")
     done = cli("doctor", check=False)
     assert done.returncode == 1 and "turnout.yaml:1" in done.stdout and "Python" in done.stdout
+
+
+def test_keys_that_a_provider_does_not_take_are_told_with_their_line(cli: Cli) -> None:
+    (cli.cwd / "turnout.yaml").write_text(
+        "compute-targets:\n  one: {service: local, max-rnus: 1}\n  one2: {service: local}\n"
+    )
+    for names in ((), ("one",)):
+        done = cli("doctor", *names, check=False)
+        assert done.returncode == 1 and "turnout.yaml:2: unknown key 'max-rnus' in compute-targets.one" in done.stdout
+    assert cli("doctor", "one2").returncode == 0

@@ -35,7 +35,7 @@ class TestPool(ProviderContract):
             yield
 
     def make_provider(self, settings: Mapping[str, object]) -> Provider:
-        entry = {"address": f"{USER}@127.0.0.1", "port": str(self.box.port), "ssh-options": self.box.options}
+        entry = {"address": f"{USER}@127.0.0.1", "port": self.box.port, "ssh-options": self.box.options}
         return PoolProvider({**settings, "boxes": {"oak": entry, "elm": {**entry, "max-runs": 2}}})
 
     def make_lab(self) -> Lab:

@@ -87,7 +87,7 @@ class TestSsh(ProviderContract):
             yield
 
     def make_provider(self, settings: Mapping[str, object]) -> Provider:
-        mine = {"address": f"{USER}@127.0.0.1", "port": str(self.box.port), "ssh-options": self.box.options}
+        mine = {"address": f"{USER}@127.0.0.1", "port": self.box.port, "ssh-options": self.box.options}
         return SshProvider({**settings, **mine})
 
     def make_lab(self) -> Lab:

@@ -236,6 +236,13 @@ class TestTargets:
             "4: compute-targets.a: no 'account', which its provider needs; write `account: …`",
         ]  # fmt: skip
 
+    def test_a_number_where_text_belongs_wants_quotes(self, files: Files) -> None:
+        found = files.problems("compute-targets: {one: {service: slurm, account: 4711}}\n")
+        assert found == [
+            'config.yaml:1: compute-targets.one.account: expected text, found 4711; write it in quotes, "4711"'
+        ]
+        assert files.problems("boxes: {one: {address: ada, port: 2222}}\n") == []
+
     def test_who_starts_providers_refuses_what_they_do_not_know(self, files: Files) -> None:
         found = files.write("compute-targets: {one: {service: local, max-rnus: 1}}\n")
         with pytest.raises(InvalidInput, match="unknown key 'max-rnus' in compute-targets") as caught:

@@ -9,8 +9,8 @@ import pytest
 from turnout.config.editing import put, remove, with_entry, without_entry
 from turnout.errors import Conflict, InvalidInput
 
-ENTRY = {"address": "ada@lab", "port": "2222", "max-runs": 4}
-SAID = "far: {address: ada@lab, port: '2222', max-runs: 4}\n"
+ENTRY = {"address": "ada@lab", "port": 2222, "max-runs": 4}
+SAID = "far: {address: ada@lab, port: 2222, max-runs: 4}\n"
 
 
 @pytest.mark.parametrize(

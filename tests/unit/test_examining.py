@@ -62,7 +62,7 @@ def test_a_machine_that_tells_little_is_judged_by_that(text: str) -> None:
     ],
 )
 def test_each_failure_has_its_advice(message: str, kind: str, hint: str) -> None:
-    over = Ssh("~/x", "", SshSettings("ada@far", "2222", ["-i", "my key"]))
+    over = Ssh("~/x", "", SshSettings("ada@far", 2222, ["-i", "my key"]))
     assert hint in advice(over, Failure(message, kind=kind))
 
 

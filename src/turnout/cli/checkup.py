@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -16,7 +17,8 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.client import Client
-from turnout.config import Config, settings_at
+from turnout.config import Config, find_project_file, gather
+from turnout.config.checking import check
 from turnout.errors import NotFound, TurnoutError
 from turnout.home import Home, current_directory, file_system
 
@@ -42,8 +44,10 @@ def doctor(names: Sequence[str], deep: bool, json: bool) -> int:
         known = settings.targets if settings is not None else {}
         if settings is not None and (unknown := [name for name in names if name not in known]):
             raise NotFound(f"no target {unknown[0]!r}", hint=f"known targets: {', '.join(sorted(known))}")
-        found = [*look_at(settings, names), *_troubles(names)] if settings is not None else []
-        return report([*problems, *found], json)
+        if settings is None:
+            return report(problems, json)
+        about = [each for each in problems if any(_is_about(name, each) for name in names)]
+        return report([*about, *look_at(settings, names), *_troubles(names)], json)
     most = sys.maxsize if json else _MOST_NAMED
     found = [*_python(), *_state_directory(Home.from_env()), *problems, *_hub(deep, most), *_providers(), *_programs()]
     return report([*found, *(look_at(settings, list(settings.targets)) if settings is not None else ())], json)
@@ -81,6 +85,10 @@ def look_at(settings: Config, names: Sequence[str]) -> list[Found]:
         return [each for found in threads.map(look, names) for each in found]
 
 
+def _is_about(target: str, problem: Found) -> bool:
+    return re.search(rf"(compute-targets|boxes)\.{re.escape(target)}(?![\w-])", problem.what) is not None
+
+
 def _troubles(names: Sequence[str]) -> Iterator[Found]:
     """What the hub met when it last tried to use these targets."""
     targets = Client().targets()
@@ -90,9 +98,11 @@ def _troubles(names: Sequence[str]) -> Iterator[Found]:
 
 
 def _settings() -> tuple[Config | None, list[Found]]:
-    """Those that hold here; None, and what is wrong, where something is."""
+    """Those that hold here, and what is wrong with them; None where they cannot be used."""
     try:
-        return settings_at(current_directory()), []
+        gathered = gather(Home.from_env().config_file, find_project_file(current_directory()))
+        wrong = [Found("problem", f"{each.where}: {each.what}", each.instead) for each in check(gathered)]
+        return None if gathered.problems else gathered.config(), wrong
     except TurnoutError as error:
         return None, [Found("problem", error.message, error.hint or "`turnout config check` tells all")]
 

@@ -46,7 +46,7 @@ class NewBox:
     def entry(self) -> dict[str, object]:
         """For the section ``boxes``."""
         told = {
-            "address": self.address, "port": None if self.port is None else str(self.port), "max-runs": self.max_runs,
+            "address": self.address, "port": self.port, "max-runs": self.max_runs,
             "python": self.python, "ssh-options": list(self.ssh_options) or None,
         }  # fmt: skip
         return {name: value for name, value in told.items() if value is not None}

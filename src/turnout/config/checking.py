@@ -19,6 +19,7 @@ from turnout.config.shapes import shapes_of
 from turnout.config.strays import strays
 from turnout.errors import InvalidInput, NotFound, ProviderError
 
+_SEE = "write what its provider takes, see `turnout config schema`"
 #: The dataclass of a provider's own keys; None where it does not say, or is not known here.
 SchemaOf = Callable[[str], type[Any] | None]
 
@@ -162,7 +163,9 @@ def _own_keys(entry: Tree, common: set[str], schema: type[Any] | None, path: str
             yield Problem(where, f"unknown key {key!r} in {path}", nearest(key, {*shapes, *common}))
         elif isinstance(found, Setting) and not shapes[key].fits(found.value):
             what = f"{path}.{key}: expected {shapes[key].words}, found {found.value!r}"
-            yield Problem(str(found.origin), what, "write what its provider takes, see `turnout config schema`")
+            is_number = str in shapes[key].types and isinstance(found.value, (int, float))
+            instead = f'write it in quotes, "{found.value}"' if is_number else _SEE
+            yield Problem(str(found.origin), what, instead)
 
 
 def _missing(given: Mapping[str, object], schema: type[Any] | None, entry: Tree, path: str) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ import socket
 import subprocess
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from turnout.plugin.provider import Failure
 from turnout.plugin.settings import text, texts
@@ -123,7 +123,7 @@ class SshSettings:
     """What ssh is told beside the user's own configuration."""
 
     address: str = field(default="", metadata={"doc": "Host name or user@host, as for ssh."})
-    port: str = field(default="", metadata={"doc": "The port of its ssh server."})
+    port: Optional[int] = field(default=None, metadata={"doc": "The port of its ssh server."})
     ssh_options: Sequence[str] = field(default=(), metadata={"doc": "Further arguments of ssh, as in `[-i, KEY]`."})
 
 
@@ -156,7 +156,7 @@ class Ssh(Transport):
         super().__init__(root, socket, patience)
         self.place = settings.address
         self.controls = controls
-        self.options = [*(["-p", settings.port] if settings.port else []), *settings.ssh_options]
+        self.options = [*(["-p", str(settings.port)] if settings.port else []), *settings.ssh_options]
         self._path = ""
 
     def ask(self, script: str, *args: str, given: bytes = b"") -> Told:
@@ -243,7 +243,7 @@ def transport(settings: Mapping[str, object], kind: str, *, variables: Sequence[
     Its directory is in the one they say, or in one for `kind`; neither another hub nor another machine has the same.
     """
     ssh = ssh_settings(settings)
-    whose = json.dumps([text(settings, "nodes_directory"), ssh.address, ssh.port])
+    whose = json.dumps([text(settings, "nodes_directory"), ssh.address, text(settings, "port")])
     above = text(settings, "directory") or f"~/.turnout/{kind}"
     root = f"{above.rstrip('/')}/{hashlib.sha256(whose.encode()).hexdigest()[:12]}"
     socket = text(settings, "agent_socket")
@@ -253,7 +253,8 @@ def transport(settings: Mapping[str, object], kind: str, *, variables: Sequence[
 
 
 def ssh_settings(settings: Mapping[str, object]) -> SshSettings:
-    return SshSettings(text(settings, "address"), text(settings, "port"), texts(settings, "ssh-options"))
+    port = text(settings, "port")
+    return SshSettings(text(settings, "address"), int(port) if port else None, texts(settings, "ssh-options"))
 
 
 def _pipes(stays: bool = False) -> Dict[str, Any]:

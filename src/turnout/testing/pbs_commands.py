@@ -26,6 +26,8 @@ UNKNOWN, FINISHED, REJECTED = 153, 35, 188
 _KILL_DELAY = 2.0
 #: Processors of the largest node: a job that wants more waits for ever.
 _LARGEST_NODE = 1024
+#: Jobs at once; others wait until one of them ends.
+_AT_ONCE = 32
 _OPTIONS = re.compile(r"^-([A-Za-z])\s*(.*)$")
 _TAKES_VALUE, _FLAGS = "AlNoeqjJtrSWmMpu", "hV"
 
@@ -39,12 +41,14 @@ class Refused(Exception):
 
 
 class Server:
-    """Its memory is a directory: a file for each job, or each task of an array."""
+    """Its memory is a directory: a file for each job, or each task of an array. Those that may begin have an empty one
+    in ``waiting``, and then in ``running``."""
 
     def __init__(self, folder: Path, family: str) -> None:
         self.folder = folder
         self.is_torque = family == "torque"
-        (folder / "jobs").mkdir(parents=True, exist_ok=True)
+        for each in ("jobs", "waiting", "running"):
+            (folder / each).mkdir(parents=True, exist_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -55,7 +59,21 @@ class Server:
     def jobs(self) -> dict[str, dict[str, Any]]:
         """By id, ``7`` or ``7[2]``, in order."""
         found = {path.stem: json.loads(path.read_text()) for path in (self.folder / "jobs").glob("*.json")}
-        return dict(sorted(found.items(), key=lambda item: [int(n) for n in re.findall(r"\d+", item[0])]))
+        return dict(sorted(found.items(), key=lambda item: _numbers(item[0])))
+
+    def job(self, job: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = json.loads((self.folder / "jobs" / f"{job}.json").read_text())
+            return found
+        except FileNotFoundError:
+            return None
+
+    def start_waiting(self) -> None:
+        """As many as there is room for. Whoever calls it has the lock."""
+        room = _AT_ONCE - len(os.listdir(self.folder / "running"))
+        for job in sorted(os.listdir(self.folder / "waiting"), key=_numbers)[: max(0, room)]:
+            (self.folder / "waiting" / job).rename(self.folder / "running" / job)
+            _start(self, job)
 
     def save(self, job: str, fields: dict[str, Any]) -> None:
         fresh = self.folder / "jobs" / f"{job}.{os.getpid()}"
@@ -92,8 +110,13 @@ def qsub(server: Server, args: list[str]) -> None:
             job = str(number) if task is None else f"{number}[{task}]"
             server.save(job, _new(options, script, task))
             if "h" not in options and _processors(options) <= _LARGEST_NODE:
-                _start(server, job)
+                (server.folder / "waiting" / job).touch()
+        server.start_waiting()
     print(f"{number}{'[]' if tasks != [None] else ''}.{SERVER}")
+
+
+def _numbers(job: str) -> list[int]:
+    return [int(each) for each in re.findall(r"\d+", job)]
 
 
 def _paired(args: list[str]) -> list[str]:
@@ -162,7 +185,17 @@ def _start(server: Server, job: str) -> None:
 def mom(server: Server, args: list[str]) -> None:
     """Runs a job to its end, or to that of its time."""
     (job,) = args
-    fields = server.jobs()[job]
+    try:
+        _run(server, job)
+    finally:
+        with server.locked():
+            (server.folder / "running" / job).unlink(missing_ok=True)
+            server.start_waiting()
+
+
+def _run(server: Server, job: str) -> None:
+    fields = server.job(job)
+    assert fields is not None
     index = "PBS_ARRAYID" if server.is_torque else "PBS_ARRAY_INDEX"
     env = {
         **os.environ, "PBS_JOBID": f"{job}.{SERVER}", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_JOBNAME": fields["name"],
@@ -170,8 +203,8 @@ def mom(server: Server, args: list[str]) -> None:
     }  # fmt: skip
     spool = server.folder / f"{job}.OU"
     with open(spool, "wb") as output, server.locked():
-        fields = server.jobs()[job]
-        if fields["state"] != "Q":
+        fields = server.job(job)
+        if fields is None or fields["state"] != "Q":
             return
         child = subprocess.Popen(
             ["/bin/sh", fields["script"]], stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env,
@@ -187,7 +220,7 @@ def mom(server: Server, args: list[str]) -> None:
     code = (-11 if server.is_torque else -29) if status is None else status if status >= 0 else 256 - status
     shutil.copyfile(spool, fields["output"])
     with server.locked():
-        server.save(job, {**server.jobs()[job], "state": "C" if server.is_torque else "F", "exit": code})
+        server.save(job, {**(server.job(job) or fields), "state": "C" if server.is_torque else "F", "exit": code})
 
 
 def _end(pid: int) -> None:
@@ -210,31 +243,33 @@ def _is_alive(pid: int) -> bool:
 
 
 def qdel(server: Server, args: list[str]) -> None:
-    code = 0
-    for each in args:
-        job = each.partition(".")[0]
-        with server.locked():
-            fields = server.jobs().get(job)
-            if fields is None:
-                print(f"qdel: Unknown Job Id {job}.{SERVER}", file=sys.stderr)
-                code = UNKNOWN
-            elif fields["state"] in "FC":
-                said = "Request invalid for state of job" if server.is_torque else "Job has finished"
-                print(f"qdel: {said} {job}.{SERVER}", file=sys.stderr)
-                code = FINISHED
-            elif fields["pid"]:
-                _signal_later(fields["pid"])
-            else:
-                server.save(job, {**fields, "state": "C" if server.is_torque else "F", "exit": 271})
-    sys.exit(code)
+    with server.locked():
+        codes = [_delete(server, each.partition(".")[0]) for each in args]
+    sys.exit(max(codes))
+
+
+def _delete(server: Server, job: str) -> int:
+    fields = server.job(job)
+    if fields is None:
+        print(f"qdel: Unknown Job Id {job}.{SERVER}", file=sys.stderr)
+        return UNKNOWN
+    if fields["state"] in "FC":
+        said = "Request invalid for state of job" if server.is_torque else "Job has finished"
+        print(f"qdel: {said} {job}.{SERVER}", file=sys.stderr)
+        return FINISHED
+    if fields["pid"]:
+        _signal_later(fields["pid"])
+    else:
+        (server.folder / "waiting" / job).unlink(missing_ok=True)
+        server.save(job, {**fields, "state": "C" if server.is_torque else "F", "exit": 271})
+    return 0
 
 
 def _signal_later(pid: int) -> None:
     """Returning does not wait for the end."""
     if os.fork() == 0:
         os.setsid()
-        for number in (0, 1, 2):
-            os.close(number)
+        os.closerange(0, 64)  # the lock as well
         _end(pid)
         os._exit(0)
 
