@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -24,7 +24,7 @@ from turnout.hub.checking import Checkup, check_blobs
 from turnout.hub.foreign import Cancels, There, with_records
 from turnout.hub.listing import cancelled
 from turnout.hub.notifier import Notifier
-from turnout.hub.reading import Key, reading
+from turnout.hub.reading import Key, Streamed, reading
 from turnout.hub.snapshots import Snapshots
 from turnout.model.ids import target_of
 from turnout.model.spec import JobSpec
@@ -113,7 +113,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         absent = await run_in_threadpool(blobs.missing, digests)
         if absent:
             raise NotFound(f"{len(absent)} blobs are not here, {absent[0]} the first", hint="see `turnout doctor`")
-        return StreamingResponse(send_pack(blobs, digests), media_type="application/octet-stream")
+        return Streamed(send_pack(blobs, digests), "application/octet-stream")
 
     @router.post("/jobs")
     async def submit_job(

@@ -6,21 +6,20 @@ import logging
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, cast
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from turnout._version import __version__
 from turnout.blobs.base import Blobs
 from turnout.errors import Conflict, Internal, InvalidInput, TurnoutError, Unavailable
-from turnout.hub.reading import Key
+from turnout.hub.reading import Key, Streamed
 from turnout.hub.snapshots import Snapshots
 from turnout.hub.staging import Staged
 from turnout.store import exporting, importing
@@ -67,11 +66,11 @@ def make_router(store: Store, blobs: Blobs, directory: Path) -> APIRouter:
     snapshots = Snapshots(blobs)
 
     @router.post("/export")
-    async def export(wanted: ExportRequest) -> StreamingResponse:
+    async def export(wanted: ExportRequest) -> Streamed:
         """All that is wrong beforehand is told as an error; what goes wrong later ends the archive with one."""
         plan = await run_in_threadpool(_plan, store, blobs, snapshots, wanted)
         headers = {"turnout-about-bytes": str(plan.about_bytes)}
-        return StreamingResponse(_write(store, blobs, plan), media_type="application/x-tar", headers=headers)
+        return Streamed(_write(store, blobs, plan), "application/x-tar", headers)
 
     @router.put("/import")
     async def import_(
@@ -133,7 +132,7 @@ def _changed() -> TurnoutError:
     return Conflict("it was changed while it was exported", hint="try again")
 
 
-def _write(store: Store, blobs: Blobs, plan: _Plan) -> Iterator[bytes]:
+def _write(store: Store, blobs: Blobs, plan: _Plan) -> Generator[bytes, None, None]:
     """The archive, in pieces of about a megabyte: a generator for a thread, which frees what it holds when closed."""
     waiting: list[bytes] = []
     size = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from typing import IO
 
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +19,7 @@ _IN_MEMORY = 32 << 20
 _PIECE = 1 << 20
 
 
-def send_pack(blobs: Blobs, digests: list[str]) -> Iterator[bytes]:
+def send_pack(blobs: Blobs, digests: list[str]) -> Generator[bytes, None, None]:
     """The pack of these blobs, in their order, in pieces of about a megabyte. A missing or damaged one cuts the stream,
     which the reader notices."""
     waiting: list[bytes] = []

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter
-from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from turnout.engine.host import in_full
 from turnout.engine.hosted import HostedForeign
 from turnout.engine.target import Target
 from turnout.errors import InvalidInput, NotFound, ProviderError
-from turnout.hub.reading import reading
+from turnout.hub.reading import Streamed, reading
 from turnout.model.ids import target_of
 from turnout.plugin.foreign import DraftRun, Ended, Foreign, StatusQuery
 from turnout.plugin.provider import Failure, Provider
@@ -48,7 +47,7 @@ def make_router(targets: Mapping[str, Target], store: Store) -> APIRouter:
     router = APIRouter()
 
     @router.post("/service-status")
-    async def service_status(body: StatusBody) -> StreamingResponse:
+    async def service_status(body: StatusBody) -> Streamed:
         """Lines of JSON: first whether the place tells a status of its own; if so, ``{"text": …}`` as it comes, and in
         the end ``{"done": true}`` or the error."""
 
@@ -61,7 +60,7 @@ def make_router(targets: Mapping[str, Target], store: Store) -> APIRouter:
         if place not in targets:
             hint = "`turnout list targets` shows what there is"
             raise NotFound(f"no target {target_of(place)!r} any more", hint=hint)
-        return StreamingResponse(_told(targets[place], query), media_type="application/x-ndjson")
+        return Streamed(_told(targets[place], query), "application/x-ndjson")
 
     return router
 
@@ -82,7 +81,7 @@ def _asked(connection: Connection, body: StatusBody) -> tuple[str | None, Status
     return place, StatusQuery(**given)
 
 
-def _told(target: Target, query: StatusQuery) -> Iterator[bytes]:
+def _told(target: Target, query: StatusQuery) -> Generator[bytes, None, None]:
     provider = target.provider
     yield _line({"foreign": isinstance(provider, HostedForeign), "target": target_of(target.name)})
     if not isinstance(provider, HostedForeign):

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from turnout.engine.dispatch import Dispatch
@@ -21,6 +21,7 @@ from turnout.engine.sessions import Session, Sessions
 from turnout.errors import Conflict, InvalidInput
 from turnout.hub.blobs import Blobs, receive_pack, send_pack
 from turnout.hub.notifier import Listener, Notifier
+from turnout.hub.reading import Streamed
 from turnout.hub.snapshots import Snapshots
 from turnout.schedule.record import Cause
 from turnout.store.agents import Agent
@@ -109,7 +110,7 @@ class WireRoutes:
         return JSONResponse(await run_in_threadpool(self._blobs.missing, await _digests(request)))
 
     async def get_blobs(self, request: Request) -> Response:
-        return StreamingResponse(send_pack(self._blobs, await _digests(request)), media_type="application/octet-stream")
+        return Streamed(send_pack(self._blobs, await _digests(request)), "application/octet-stream")
 
     async def put_blobs(self, request: Request) -> Response:
         return JSONResponse(await receive_pack(self._blobs, _stream(request)))
