@@ -17,6 +17,15 @@ from tests.harness import Cli, end_processes_of, processes_of, wait_until
 from tests.postgres import fresh_database, postgres_binaries, running_server
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that share a daemon are for one worker; a pytest with which xdist cannot see to that is refused."""
+    if getattr(config.option, "loadgroup", False):
+        for item in items:
+            if item.get_closest_marker("xdist_group") is not None and "@" not in item.nodeid:
+                raise pytest.UsageError(f"{item.nodeid} is not kept with its group; install another pytest or xdist")
+
+
 @pytest.fixture
 def turnout_home() -> Iterator[Path]:
     """A TURNOUT_HOME that does not exist yet, on a short path. Whatever was started with it is ended afterwards."""
