@@ -238,6 +238,33 @@ def test_a_submit_that_raises_is_tried_again_and_why_tells(cli: Cli, project: Pa
     wait_until(lambda: cli.json("show", "run1")["state"] == "completed", 30.0)
 
 
+@pytest.mark.parametrize("script", ["deep/go.sh", "deep/go.py"])
+def test_a_run_that_cannot_reach_the_hub_executes_its_script_all_the_same(cli: Cli, project: Path, script: str) -> None:
+    """With the lines that were put in front of it, its arguments, and in its directory."""
+    file = project / "extensions" / "my_cloud_compute.py"
+    head = "        for box_name, runs in runs_by_box.items():\n"
+    cut = "        import glob\n"
+    cut += "        for path in glob.glob(os.path.join(snapshot_dir, '.turnout', '*.json')):\n"
+    cut += "            order = dict(json.load(open(path)), address=['nowhere.sock'], patience=0.0)\n"
+    cut += "            json.dump(order, open(path, 'w'))\n"
+    file.write_text(file.read_text().replace(head, cut + head))
+    (project / "deep").mkdir()
+    (project / "deep" / "go.sh").write_text('echo "$(basename "$PWD")" $RUN_ARGS$\n')
+    (project / "deep" / "go.py").write_text("import os, sys; print(os.path.basename(os.getcwd()), *sys.argv[1:])\n")
+    cli("run", "-d", "--target", "cloud4x", "--working-dir", "deep", script, "a  b")
+    output = project / ".my-cloud" / "run1" / "output"
+    wait_until(lambda: output.exists() and b"deep" in output.read_bytes(), 30.0)
+    before, last = output.read_text().splitlines()[-2:]
+    assert before.startswith("set up for") and last == "deep a  b"
+
+
+def test_the_kit_passes(cli: Cli, project: Path) -> None:
+    shutil.copy(EXAMPLE / "extensions" / "my_cloud_compute.py", project / "extensions")  # as it is, without notes
+    told = cli.json("provider", "test", "cloud4x")
+    assert told["failed"] == 0 and told["passed"] >= 15
+    assert Path("/dev/null").is_char_device()
+
+
 def test_adjusting_that_raises_submits_nothing(cli: Cli, project: Path) -> None:
     file = project / "extensions" / "my_cloud_compute.py"
     head = '        with open(os.path.join(snapshot_dir, "cloud_setup.sh"), "w") as file:\n'

@@ -47,7 +47,9 @@ def test_several_are_an_array(name: str, line: str) -> None:
     scheduler = provider(name)
     script = scheduler.render(batch(scheduler, LAUNCH, LAUNCH, LAUNCH))
     assert line in script.splitlines()
-    assert set(scheduler.render(batch(scheduler, LAUNCH)).splitlines()) == set(script.splitlines()) - {line}
+    one = set(scheduler.render(batch(scheduler, LAUNCH)).splitlines())
+    rerun = {"#PBS -r y"} if name == "pbs" else set()  # it takes no other arrays
+    assert set(script.splitlines()) - one == {line} | rerun
 
 
 @pytest.mark.parametrize("name", ["slurm", "sge", "pbs", "torque"])

@@ -138,6 +138,30 @@ def test_the_launches_of_a_job_are_one_job_there(tmp_path: Path) -> None:
     assert (seen[handles[0]].id, seen[handles[0]].url) == ("svc1", "https://cloud/1")
 
 
+def test_a_job_that_cannot_be_submitted_harms_no_other(tmp_path: Path) -> None:
+    def submit(given: dict[str, Any]) -> tuple[str, None]:
+        if given["job_id"] == "job1":
+            raise PermissionError("no credit left")
+        return "svc", None
+
+    made, _ = backend_class(answers={"submit_job": submit})
+    provider = XtProvider.around(made, plugin(tmp_path))
+    first, other, second = provider.submit([launch("run1"), launch("run9", "job2"), launch("run2")])
+    assert isinstance(other, str) and provider.find("token-run9") == other
+    assert isinstance(first, Failure) and isinstance(second, Failure)
+    assert first.message == "submit_job raised PermissionError: no credit left"
+
+
+def test_handles_that_are_none_of_its_own_harm_nobody(tmp_path: Path) -> None:
+    made, calls = backend_class(answers={"cancel_runs_by_names": []})
+    provider = XtProvider.around(made, plugin(tmp_path))
+    (handle,) = provider.submit([launch("run1")])
+    assert isinstance(handle, str) and provider.find("") is None
+    assert list(provider.observe(["nonsense", handle, "{}"])) == [handle]
+    provider.cancel(["nonsense", handle])
+    assert [given["run_names"] for name, given in calls if name == "cancel_runs_by_names"] == [["run1"]]
+
+
 def test_what_was_submitted_is_found_again_after_a_lost_answer(tmp_path: Path) -> None:
     made, _ = backend_class()
     (handle,) = XtProvider.around(made, plugin(tmp_path)).submit([launch("run1")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import threading
 import zipfile
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -27,7 +28,7 @@ def build(directory: Path) -> Path:
     path = directory / f"agent-{digest}.pyz"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")  # several places may want it at once
         fresh.write_bytes(content.getvalue())
         fresh.replace(path)
     return path

@@ -78,6 +78,11 @@ class Session:
         self.preparing, self.trouble = poll.preparing, poll.trouble
         self.seconds, self.departing = poll.seconds, poll.leaving
 
+    def wait(self, poll: int) -> None:
+        """It waits with this poll, unless that was overtaken by a newer one."""
+        if self.waits_at is None or self.waits_at < poll:
+            self.waits_at = poll
+
     def hang_up(self, poll: int) -> None:
         """The connection with this poll broke. The agent may have begun another before that was seen."""
         if self.waits_at == poll:

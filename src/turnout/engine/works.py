@@ -67,8 +67,8 @@ class Works:
             order[name] = f"{_OURS}/{order[name]}"
         order |= {"working_dir": job.spec.working_dir, "run": entry.name}
         write_private(files / _order_path(entry), json.dumps(order))
-        if job.spec.script is not None and job.spec.script_path is None:
-            write_private(ours / "run.sh", filled(job.spec.script))
+        if job.spec.script is not None:
+            write_private(files / _script_path(job.spec), filled(job.spec.script))
         return files
 
 
@@ -93,4 +93,9 @@ def _command(spec: JobSpec, entry: Entry) -> tuple[str, ...]:
     """What is executed where the hub cannot be reached."""
     if spec.script is None:
         return tuple(entry.argv)
-    return "bash", spec.script_path or f"{_OURS}/run.sh", *entry.argv
+    return "bash", os.path.relpath(_script_path(spec), spec.working_dir or "."), *entry.argv
+
+
+def _script_path(spec: JobSpec) -> str:
+    """Where the script lies among the files, with its lines in front and its place for arguments filled."""
+    return spec.script_path or f"{_OURS}/run.sh"

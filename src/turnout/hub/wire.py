@@ -72,7 +72,7 @@ class WireRoutes:
         message = _parse(_POLL, await _body(request))
         session = self._session(request)
         fenced = self._dispatch.hear(session, message)
-        session.waits_at = message.number
+        session.wait(message.number)
         seconds = min(message.wait, self._sessions.lease_seconds / 3, _LONGEST_WAIT)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
@@ -84,8 +84,8 @@ class WireRoutes:
                 if orders.grants or orders.stops or orders.fenced or orders.exit or is_wanted:
                     return _json(orders)
                 told = await news.wait(deadline - loop.time())
-                has_hung_up = session.waits_at is None
-                if self._notifier.is_closed or has_hung_up or (not told and loop.time() >= deadline):
+                is_gone = session.waits_at != message.number  # it hung up, or waits with another one
+                if self._notifier.is_closed or is_gone or (not told and loop.time() >= deadline):
                     return _json(orders)
 
     async def report(self, request: Request) -> Response:

@@ -62,11 +62,13 @@ class PbsProvider(BatchProvider):
     already_gone = ("Unknown Job I", "has finished", "Request invalid for state of job", "Job already in exiting state")
 
     def options(self, batch: Batch) -> list[str]:
+        is_array = batch.count > 1
         given = [
-            ("-N", batch.name), ("-S", "/bin/sh"), ("-j", "oe"), ("-r", "n"),
+            ("-N", batch.name), ("-S", "/bin/sh"), ("-j", "oe"),
+            ("-r", "y" if is_array and not self._is_torque else "n"),  # PBS takes no array that must not be rerun
             ("-q", self.text("queue")), ("-A", self.text("account")), *self._needs(batch),
         ]  # fmt: skip
-        if batch.count > 1:
+        if is_array:
             given.append(("-t" if self._is_torque else "-J", f"1-{batch.count}"))
         return [f"{flag} {value}" for flag, value in given if value]
 

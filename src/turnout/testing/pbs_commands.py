@@ -133,6 +133,8 @@ def _check(server: Server, options: dict[str, list[str]]) -> None:
         raise Refused("qsub: illegal -N value", 2)
     if ("J" in options) if server.is_torque else ("t" in options):
         raise Refused("qsub: invalid option -- 'J'" if server.is_torque else "qsub: invalid option -- 't'", 2)
+    if "J" in options and options.get("r", ["y"])[-1] == "n":
+        raise Refused("qsub: cannot submit non-rerunable Array Job", REJECTED)
     if ("select=" in asked) if server.is_torque else ("nodes=" in asked):
         raise Refused("qsub: Unknown resource: nodes" if not server.is_torque else "qsub: Unknown resource", REJECTED)
     if "gpus=" in asked:

@@ -3,6 +3,7 @@ it does with them is its own affair. How they are it does not tell; that their c
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -57,7 +58,12 @@ class XtProvider(Provider, Foreign):
             jobs.setdefault(launch.work.job, []).append((launch, launch.work))
         answers: dict[str, Handle | Failure] = {}
         for job in jobs.values():
-            answers |= self._submit_job(job)
+            try:
+                answers |= self._submit_job(job)
+            except Exception as error:  # the class's own affair; other jobs are none of its
+                traceback.print_exc()
+                failure = Failure(f"submit_job raised {type(error).__name__}: {error}")
+                answers |= {launch.token: failure for launch, _ in job}
         return [answers[launch.token] for launch in launches]
 
     def _submit_job(self, launches: list[tuple[Launch, Work]]) -> dict[str, Handle | Failure]:
@@ -84,13 +90,13 @@ class XtProvider(Provider, Foreign):
 
     def observe(self, handles: Sequence[Handle]) -> dict[Handle, Observation]:
         """All are there for all we know: the interface has no question for that."""
-        seen = {handle: Launched.read(handle) for handle in handles}
+        seen = {handle: each for handle in handles if (each := Launched.read(handle)) is not None}
         return {handle: Observation(Phase.UNKNOWN, id=each.id, url=each.url) for handle, each in seen.items()}
 
     def cancel(self, handles: Sequence[Handle]) -> None:
         asked: dict[tuple[str, str], list[str]] = {}
         for each in map(Launched.read, handles):
-            if each.run not in self._cancelled:
+            if each is not None and each.run not in self._cancelled:
                 asked.setdefault((each.workspace, each.node), []).append(each.run)
         for (workspace, node), runs in asked.items():
             self._cancelled |= {each.run: each for each in self._cancel_names(workspace, runs, node)}

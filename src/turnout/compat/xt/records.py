@@ -32,8 +32,12 @@ class Launched:
         return json.dumps(vars(self), sort_keys=True)
 
     @classmethod
-    def read(cls, handle: Handle) -> Launched:
-        return cls(**json.loads(handle))
+    def read(cls, handle: Handle) -> Launched | None:
+        """None for a handle that is none of ours."""
+        try:
+            return cls(**json.loads(handle))
+        except (ValueError, TypeError):
+            return None
 
 
 def of_draft(run: DraftRun) -> Record:
@@ -106,7 +110,7 @@ class Journal:
                 kept = [_entry(line) for line in file if token in line]
         except FileNotFoundError:
             return None
-        return next((handle for found, handle in kept if found == token), None)
+        return next((handle for found, handle in kept if found and found == token), None)
 
     def forget(self) -> None:
         if os.path.exists(self._path):

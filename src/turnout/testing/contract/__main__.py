@@ -110,7 +110,8 @@ def _construct(asked: Request, settings: Mapping[str, object]) -> Provider:
     sys.path[:0] = [each for each in asked["python_path"] if each not in sys.path]
     plugin = Plugin(
         path=asked["code"], target=asked["target"], service=asked["name"], settings=settings,
-        definition=asked["definition"], username=asked["username"], records=os.devnull,
+        definition=asked["definition"], username=asked["username"],
+        records=os.path.join(str(settings["sockets_directory"]), "records.jsonl"),
     )  # fmt: skip
     return loading.make(plugin)
 

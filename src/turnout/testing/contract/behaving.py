@@ -181,6 +181,8 @@ class Behaving(Bench):
         thread = threading.Thread(target=run, name="kit")
         thread.start()
         thread.join()
+        if raised and isinstance(raised[0], SkipTest):
+            raise raised[0]
         if raised:
             raise Broken(f"called from another thread it raised {raised[0]!r}") from raised[0]
 

@@ -79,6 +79,8 @@ class Starting(Bench):
         """Of several launches one may fail: its answer is a Failure in its place, and the others start."""
         first, wrong, last = self.launch(), self._impossible(self.launch()), self.launch()
         answers = self.submit(first, wrong, last)
+        if isinstance(answers[1], str):
+            self.look(answers[1])  # a place that tells nothing may find that out later, and nobody hears of it
         kinds = [type(each).__name__ for each in answers]
         expect(kinds == ["str", "Failure", "str"], f"a launch that cannot be started among two good ones gave {kinds}")
         self.told_by(first)
