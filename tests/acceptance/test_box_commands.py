@@ -140,6 +140,13 @@ def test_a_box_of_the_project_is_removed_there(cli: Cli, box: Box) -> None:
     assert done.returncode == 4 and "turnout.yaml:2" in done.stderr
 
 
+def test_a_command_that_the_users_ssh_gives_there_is_in_no_way(cli: Cli, words: list[str]) -> None:
+    words = [*words, "--ssh-option=-o", "--ssh-option=RemoteCommand=echo mine"]
+    assert cli.json("box", "add", "far", *words, "--yes")["key"]
+    assert cli("ssh", "far", "id -un").stdout == f"{USER}\n"
+    assert cli("run", "--wait", "--target", "far", "id", "-un").stdout == f"{USER}\n"
+
+
 def test_ssh_goes_there(cli: Cli, box: Box) -> None:
     """As a login, with one line for the shell there, or with a program and its arguments as they are."""
     (cli.cwd / "turnout.yaml").write_text(

@@ -164,7 +164,7 @@ def test_over_ssh_to_a_login_node(cli: Cli, cluster: Cluster) -> None:
         profile = box.folder / "profile"
         profile.write_text(f"export SLURM_CONF={cluster.environment['SLURM_CONF']}\n")
         _define(
-            cli, address=f"{USER}@127.0.0.1", port=str(box.port), profile=str(profile), directory="",
+            cli, address=f"{USER}@127.0.0.1", port=box.port, profile=str(profile), directory="",
             **{"ssh-options": box.options},
         )  # fmt: skip
         done = cli("run", "--wait", "--target", "cluster", "sh", "-c", "id -un; pwd")

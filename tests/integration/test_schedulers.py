@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -74,9 +75,10 @@ def site(scheduler: Scheduler, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_one_launch_is_a_job_that_runs_the_program(site: Site) -> None:
-    launch = site.launch(env={"SAID": 'it\'s "so"\n$HOME `x` é'}, payload="\u2603 'q'\n", code=0)
+    launch = site.launch(env={"SAID": 'it\'s "so"\n$HOME `x` é'}, payload="\u2603 'q'\n", stays=True)
     (handle,) = site.submit(launch)
     told = site.wait_started(launch)
+    site.let_go([launch])
     assert told["order"]["payload"] == "\u2603 'q'\n" and told["environment"]["SAID"] == 'it\'s "so"\n$HOME `x` é'
     assert told["cwd"] == str(site.root)
     seen = site.wait_gone(handle)
@@ -85,13 +87,13 @@ def test_one_launch_is_a_job_that_runs_the_program(site: Site) -> None:
 
 
 def test_many_launches_of_equal_need_are_one_array(site: Site) -> None:
-    launches = [site.launch(code=number % 3, number=number) for number in range(20)]
+    launches = [site.launch(code=number % 3 + 1, number=number) for number in range(20)]
     handles = site.submit(*launches)
     assert len({handle.replace("[", "_").replace(".", "_").split("_")[0] for handle in handles}) == 1
     for launch, handle in zip(launches, handles, strict=True):
         assert site.wait_started(launch)["order"]["number"] == launches.index(launch)
         seen = site.wait_gone(handle)
-        assert (seen.exit_code, seen.reason) == (launches.index(launch) % 3, "exit_code" if seen.exit_code else "")
+        assert (seen.exit_code, seen.reason) == (launches.index(launch) % 3 + 1, "exit_code")
 
 
 def test_one_that_the_site_refuses_takes_no_other_with_it(site: Site) -> None:
@@ -158,6 +160,47 @@ def test_nobody_else_can_read_an_order(site: Site) -> None:
     site.let_go([launch])
     site.wait_gone(handle)
     wait_until(lambda: not list((site.root / "orders").iterdir()), what="an order is taken away after its agent left")
+
+
+def test_of_an_agent_that_left_only_its_log_stays(site: Site) -> None:
+    """Of one that failed, everything: people may want to look, and its time comes."""
+    well, badly = site.launch(stays=True), site.launch(stays=True, code=3)
+    handles = site.submit(well, badly)
+    for launch in (well, badly):
+        site.wait_started(launch)
+        (site.root / launch.directory / "runs" / "spare").mkdir(parents=True)
+        (site.root / launch.directory / "runs").chmod(0o500)
+    site.let_go([well, badly])
+    for handle in handles:
+        site.wait_gone(handle)
+    assert [path.name for path in (site.root / well.directory).iterdir()] == ["agent.log"]
+    assert (site.root / badly.directory / "runs" / "spare").exists()
+
+
+def test_a_job_that_began_again_elsewhere_keeps_its_directory(site: Site) -> None:
+    launch = site.launch(stays=True)
+    (handle,) = site.submit(launch)
+    site.wait_started(launch)
+    (site.root / launch.directory / "job").write_text("1 on another\n")
+    site.let_go([launch])
+    assert site.wait_gone(handle).exit_code == 0
+    assert (site.root / launch.directory / "started").exists()
+
+
+def test_a_place_is_cleared_when_no_job_is_there(site: Site) -> None:
+    """Another target may have jobs in the same directory."""
+    done, waiting = site.launch(), site.launch(stays=True)
+    site.wait_gone(site.submit(done)[0])
+    (handle,) = site.but(raw_options=[site.hold]).submit(waiting)
+    with pytest.raises(Failure, match=f"1 jobs are still there: {re.escape(handle)}"):
+        site.provider.clear()
+    assert (site.root / "orders" / f"{waiting.token}.json").exists()
+    site.provider.cancel([handle])
+    site.wait_gone(handle)
+    site.provider.clear()
+    assert not site.root.exists()
+    site.provider.clear()
+    assert site.wait_gone(site.submit(site.launch())[0]).exit_code == 0
 
 
 def test_the_record_of_a_job_outlives_that_of_the_scheduler(site: Site) -> None:

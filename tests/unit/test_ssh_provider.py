@@ -12,7 +12,7 @@ import pytest
 from turnout.plugin.provider import Failure, Launch
 from turnout.providers.ssh import SshProvider
 
-TOOLS = ("sh", "cat", "mkdir", "mv", "sed", "getconf")
+TOOLS = ("sh", "cat", "mkdir", "mv", "sed", "getconf", "wc")
 
 
 def test_an_agent_that_does_not_begin_is_a_failure_that_says_why(

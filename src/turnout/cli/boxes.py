@@ -99,7 +99,8 @@ def log_in(name: str, command: Sequence[str], json: bool) -> int:
     if way is None:
         argv = ["sh", "-c", words[0]] if len(words) == 1 else words or [os.environ.get("SHELL", "sh")]
     else:
-        argv = [*way.argv(), *([words[0] if len(words) == 1 else shlex.join(words)] if words else [])]
+        line = words[0] if len(words) == 1 else shlex.join(words)
+        argv = [*way.argv("-o", "RemoteCommand=none"), line] if words else way.argv()
     if json:
         return _told(argv)
     sys.stdout.flush()

@@ -139,6 +139,7 @@ def _shown(way: Way, known: Sequence[HostKey]) -> HostKey:
             "StrictHostKeyChecking": "accept-new", "UserKnownHostsFile": str(file), "GlobalKnownHostsFile": os.devnull,
             "HashKnownHosts": "no", "PreferredAuthentications": "none", "BatchMode": "yes", "ControlPath": "none",
             "ConnectTimeout": "10", "ClearAllForwardings": "yes", "LogLevel": "ERROR", "UpdateHostKeys": "no",
+            "RemoteCommand": "none",
         }  # fmt: skip
         if known:
             how["HostKeyAlgorithms"] = ",".join(dict.fromkeys(_ALGORITHMS.get(key.type, key.type) for key in known))

@@ -7,6 +7,7 @@ import re
 import shlex
 import time
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -15,7 +16,7 @@ from turnout.plugin.job_directory import JobDirectory, Record
 from turnout.plugin.job_script import WARNED, script, start_lines
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Need, Observation, Phase, Provider
 from turnout.plugin.settings import text, texts
-from turnout.plugin.transport import SshSettings, Told, Transport, transport
+from turnout.plugin.transport import ARGUMENTS, SshSettings, Told, Transport, listed, transport
 
 _WARNING = 120
 _PATIENCE = 90.0  # a scheduler that is busy takes its time
@@ -24,7 +25,7 @@ _FRESH = 10.0  # seconds for which it is believed which jobs have a name
 UNCLEAR = "unclear"
 
 #: $1 = where the shell reads what it needs to know first; the command comes by standard input, however long it is.
-_COMMAND = '[ -z "$1" ] || . "$1" || exit 1; eval "set -- $(cat)"; exec "$@" </dev/null'
+_COMMAND = f'[ -z "$1" ] || . "$1" || exit 1; {ARGUMENTS}; exec "$@" </dev/null'
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,8 @@ class BatchProvider(Provider):
         """A job that the scheduler does not know any more is asked for in its history and in the job's own record."""
         if not handles:
             return {}
-        self._keep_relay()
+        with suppress(Failure, OSError):  # of which `check` tells; how the jobs are does not depend on it
+            self._keep_relay()
         told = self._run(self.status_argv(handles))
         try:
             known = self.parse_status(told)
@@ -243,9 +245,22 @@ class BatchProvider(Provider):
         if any(each.level == "problem" for each in found):
             return found
         try:
-            return [*found, self._check_scheduler()]
+            return [*found, *self._check_relay(), self._check_scheduler()]
         except Failure as error:
             return [*found, Finding("problem", f"{self.transport.place}: {error.message}", "try it there yourself")]
+
+    def _check_relay(self) -> List[Finding]:
+        try:
+            if self.text("relay"):
+                _read(self.text("identity"))
+                self._directory.check_relay(self.text("python"))
+        except Failure as error:
+            hint = "install one there, or name one: `python: /path/to/python3`"
+            return [Finding("problem", f"{self.transport.place}: no relay can be started: {error.message}", hint)]
+        except OSError as error:
+            hint = "restart the hub: `turnout hub stop`"
+            return [Finding("problem", f"no relay can be started: the hub's certificate cannot be read: {error}", hint)]
+        return []
 
     def _check_scheduler(self) -> Finding:
         place, told = self.transport.place, self._run(self.version_argv())
@@ -271,12 +286,21 @@ class BatchProvider(Provider):
     def rest(self) -> None:
         self.transport.close()
 
+    def clear(self) -> None:
+        """The directory there goes. Failure while there are jobs: those of another target may share it."""
+        handles = [handle for token in self._directory.open_tokens() if (handle := self.find(token))]
+        there = [handle for handle, seen in self.observe(handles).items() if seen.phase is not Phase.GONE]
+        if there:
+            raise Failure(f"{len(there)} jobs are still there: {', '.join(there[:5])}")
+        self._directory.clear()
+        self.transport.close()
+
     def _submit(self, launches: Sequence[Launch]) -> List[Union[Handle, Failure]]:
         """Failure when it is not known whether the native job is there."""
         try:
             batch = Batch(self.name_of(launches[0].token), self.transport.enter(), launches)
             self._bring(batch)
-            self._keep_relay(launches[0].python)
+            self._keep_relay()
         except Failure as error:
             return [Failure(error.message, kind=error.kind) for _ in launches]
         except OSError as error:
@@ -303,9 +327,9 @@ class BatchProvider(Provider):
             files[f"orders/{launch.token}.sh"] = start_lines(launch, name).encode()
         self._directory.bring(files, name, program)
 
-    def _keep_relay(self, python: str = "") -> None:
+    def _keep_relay(self) -> None:
         if listen := self.text("relay"):
-            self._directory.keep_relay(listen, _read(self.text("identity")).decode(), python)
+            self._directory.keep_relay(listen, _read(self.text("identity")).decode(), self.text("python"))
 
     def _ends(self, handles: Sequence[Handle], known: Mapping[Handle, Observation]) -> Dict[Handle, Observation]:
         """How those ended of which the scheduler does not say it by itself: what a job that left by itself wrote down
@@ -327,7 +351,7 @@ class BatchProvider(Provider):
         return ends
 
     def _run(self, argv: Sequence[str]) -> Told:
-        return self.transport.ask(_COMMAND, self.text("profile"), given=shlex.join(argv).encode())
+        return self.transport.ask(_COMMAND, self.text("profile"), given=listed(argv))
 
     def _kind(self, told: Told) -> Optional[str]:
         said = f"{told.err}\n{told.out}"

@@ -6,7 +6,8 @@ Jobs share a directory with who submits them. Below it:
 - ``orders/TOKEN.json`` is what an agent reads (a secret is in it), ``orders/TOKEN.sh`` how it is started;
 - ``batches/NAME`` has the tokens of a native job, one a line: those of its array's tasks 1, 2 and so on;
 - ``ended/HANDLE`` is written by a job itself when it ends, and is there when the scheduler has forgotten the job;
-- ``cancelled/HANDLE`` is there if the job was to be ended by us.
+- ``cancelled/HANDLE`` is there if the job was to be ended by us;
+- ``nodes/ID`` is where an agent lives. When it left by itself, only its ``agent.log`` stays.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from turnout.plugin.pythons import CHOOSE, NONE, to_try
 WARNED = "warned"
 #: What a job does. A signal that warns of its end (TERM and, of some schedulers, others) becomes a TERM of the agent,
 #: which gives back what it has; its order is then kept, for the job may be started again. Some schedulers tell every
-#: process, and the agent may be gone before this shell hears of it: hence the second at the end.
+#: process, and the agent may be gone before this shell hears of it: hence the second at the end. A job that is started
+#: again elsewhere while this one is still there has the same node: who came last says so in ``job``.
 _SCRIPT = """\
 #!/bin/sh
 {directives}
@@ -35,17 +37,24 @@ token=$(sed -n "${{task:-1}}p" {tokens})
 ended=ended/{identity}
 end() {{ echo "$token $1 $2" > "$ended.new" && mv "$ended.new" "$ended"; exit "$1"; }}
 warn() {{ warned=warned; [ -n "$pid" ] || end 143 warned; kill -TERM "$pid" 2>/dev/null; }}
+tidy() {{
+    [ "$(cat "$node/job")" = "$me" ] || return
+    chmod -R u+w "$node"
+    find "$node" -mindepth 1 -maxdepth 1 ! -name agent.log -exec rm -rf {{}} +
+}}
 trap warn TERM USR1 USR2 XCPU
 rm -f "$ended"
 [ -e "orders/$token.sh" ] || end 1 "its order is gone"
 . "./orders/$token.sh"
 mkdir -p "$node" && exec >> "$node/agent.log" 2>&1 || end 1 "cannot write into $node"
+me="$$ on $(uname -n)"
+echo "$me" > "$node/job"
 {setup}{choose}
 [ -n "$python" ] || end 127 "{none}"
 (trap '' USR1 USR2 XCPU; PYTHONPATH="$PWD/$program" exec "$python" -m turnout.agent < "orders/$token.json") & pid=$!
 while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done
 sleep 1
-[ -n "$warned" ] || rm -f "orders/$token.json" "orders/$token.sh"
+[ -n "$warned" ] || {{ rm -f "orders/$token.json" "orders/$token.sh"; [ "$code" -ne 0 ] || tidy; }}
 end "$code" "$warned"
 """
 

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import pwd
 import shlex
 import socket
 import subprocess
@@ -22,8 +23,13 @@ from turnout.plugin.settings import text, texts
 
 PATIENCE = 30.0
 SOCKET = "agent.sock"
+#: For a script: its arguments are those that come by standard input (see `listed`), however many; unless a part is
+#: missing, for to who reads, a connection that breaks is the end of a file. ``$1`` and so on are gone then.
+ARGUMENTS = 'eval "{ set -- $(cat)" || exit 1'
 #: What a program on a machine needs of the environment it is started from, whatever it does.
 _PLAIN = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ")
+#: What there is to say of a directory that somebody else made, and could put anything into.
+_NOT_OURS = "it belongs to %s, who could change what is in it: have it removed, or name another `directory`"
 #: What programs (Grid Engine's, tar) say after they said what is wrong.
 _EMPTY_WORDS = ("Exiting.", "tar: Exiting with failure status due to previous errors")
 
@@ -50,8 +56,9 @@ class Told:
 
 
 class Transport(ABC):
-    """`root` is the directory there; ``~/`` at its begin is the home of the user there. `socket` is the hub's, here.
-    `place` is what people call the machine. For one thread at a time; the constructor does nothing but remember."""
+    """`root` is the directory there; ``~/`` at its begin is the home of the user there. It is made if need be, and
+    private: one that belongs to another user is refused. `socket` is the hub's, here. `place` is what people call the
+    machine. For one thread at a time; the constructor does nothing but remember."""
 
     place = "this machine"
 
@@ -105,6 +112,7 @@ class Shell(Transport):
         try:
             _check_length(root)
             os.makedirs(root, mode=0o700, exist_ok=True)
+            _make_private(root)
             link = os.path.join(root, SOCKET)
             if self.socket and not (os.path.islink(link) and os.readlink(link) == self.socket):
                 fresh = f"{link}.{os.urandom(8).hex()}"  # of several targets, each may be here at the same time
@@ -127,19 +135,33 @@ class SshSettings:
     ssh_options: Sequence[str] = field(default=(), metadata={"doc": "Further arguments of ssh, as in `[-i, KEY]`."})
 
 
-#: Nothing is asked, no unknown key is believed, and a connection that is dead is noticed.
+#: Nothing is asked, no unknown key is believed, a connection that is dead is noticed, and what a user's configuration
+#: has every session do is not done. (ssh takes the first value it is given, and a command line before a configuration.)
 _SAFE = (
     "-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=10",
     "-o", "ServerAliveInterval=4", "-o", "ServerAliveCountMax=2", "-o", "ControlPersist=yes",
+    "-o", "RemoteCommand=none",
 )  # fmt: skip
+#: The connection that stays; every other call must not become it by a ``ControlMaster auto``.
+_STAYS = ("-M", "-N", "-f", "-o", "ExitOnForwardFailure=yes")
+_PASSES = ("-o", "ControlMaster=no")
 _LOGIN = ("Permission denied", "Host key verification failed", "host key is known", "REMOTE HOST IDENTIFICATION")
 _LOST = 255  # what ssh itself exits with
 #: What a script prints before all else: start-up files of the shell over there may have printed something already.
 _MARK = "-turnout-"
-#: $1 = the directory. Tells its full path.
+#: $1 = the directory, $2 = what to say if it, or a link in its place, is another's, $3 = what of it is in the way, if
+#: anything is. Tells its full path.
 _ENTER = (
-    'umask 077; case "$1" in "~/"*) root="$HOME/${1#??}" ;; *) root="$1" ;; esac; mkdir -p "$root" && cd "$root" '
-    f"&& %s && echo {_MARK} && pwd"
+    'umask 077; case "$1" in "~/"*) root="$HOME/${1#??}" ;; *) root="$1" ;; esac; said="$2" away="$3"; '
+    'is_ours() { [ -n "$(find "$1" -prune -user "$(id -u)")" ] || { ls -ld "$1" | '
+    '{ read -r _ _ owner _; printf "$said" "$owner" >&2; }; false; }; }; '
+    'mkdir -p "$root" && is_ours "$root" && cd "$root" && is_ours . && chmod 700 . && '
+    f'{{ [ -z "$away" ] || rm -f "$away"; }} && echo {_MARK} && pwd'
+)
+#: $0 = the directory, as it was told.
+_BEGIN = (
+    'umask 077; cd "$0" || exit 1; [ -O . ] || { echo "the directory $0 is not ours any more" >&2; exit 1; }; '
+    f"echo {_MARK}; "
 )
 
 
@@ -161,8 +183,7 @@ class Ssh(Transport):
 
     def ask(self, script: str, *args: str, given: bytes = b"") -> Told:
         root = self.enter()
-        begin = f'umask 077; cd "$0" || exit 1; echo {_MARK}; '
-        done = self._ssh([], words(begin + script, *args, name=root), given=given)
+        done = self._ssh(_PASSES, words(_BEGIN + script, *args, name=root), given=given)
         told = _told(done)
         if told.code == _LOST:
             raise Broken(told.complaint)
@@ -189,7 +210,7 @@ class Ssh(Transport):
 
     def close(self) -> None:
         if self._path:
-            self._ssh(["-O", "exit"])
+            self._ssh([*_PASSES, "-O", "exit"])
             self._path = ""
 
     def argv(self, *how: str, command: str = "") -> List[str]:
@@ -202,7 +223,7 @@ class Ssh(Transport):
         is_new = not self.is_connected()
         if is_new and os.path.exists(self._control()):
             os.unlink(self._control())  # of one that was killed; ssh would take it for a connection
-        told = _told(self._ssh([], words(_ENTER % (f"rm -f {SOCKET}" if is_new else "true"), self.root)))
+        told = _told(self._ssh(_PASSES, words(_ENTER, self.root, _NOT_OURS, SOCKET if is_new else "")))
         _check_reached(told)
         if told.code != 0:
             raise Failure(f"the directory {self.root} cannot be used: {told.complaint}", kind="rejected")
@@ -210,7 +231,7 @@ class Ssh(Transport):
         _check_length(root)
         if is_new:
             forward = ["-R", f"{root}/{SOCKET}:{self.socket}"] if self.socket else []
-            _check_reached(_told(self._ssh(["-M", "-N", "-f", "-o", "ExitOnForwardFailure=yes", *forward], stays=True)))
+            _check_reached(_told(self._ssh([*_STAYS, *forward], stays=True)))
         return root
 
     def _ssh(
@@ -235,6 +256,11 @@ class Ssh(Transport):
 def words(script: str, *args: str, name: str = "sh") -> str:
     """One line for a login shell, whichever it is: it only has to know single quotes."""
     return shlex.join(["exec", "sh", "-c", script, name, *args])
+
+
+def listed(args: Sequence[str]) -> bytes:
+    """What has to be `given` to a script that takes its `ARGUMENTS`."""
+    return f"{shlex.join(args)}; }}".encode()
 
 
 def transport(settings: Mapping[str, object], kind: str, *, variables: Sequence[str] = ()) -> Transport:
@@ -271,6 +297,23 @@ def _told(done: "subprocess.CompletedProcess[bytes]") -> Told:
 def _check_reached(told: Told) -> None:
     if told.code == _LOST:
         raise Failure(told.complaint, kind="login" if any(each in told.err for each in _LOGIN) else "transient")
+
+
+def _make_private(root: str) -> None:
+    """The directory, and the link that leads there if it is one, are ours; nobody else can enter it."""
+    for found in (os.lstat(root), os.stat(root)):
+        if found.st_uid != os.geteuid():
+            message = f"the directory {root} cannot be used: {_NOT_OURS % _name_of(found.st_uid)}"
+            raise Failure(message, kind="rejected")
+    if found.st_mode & 0o077:
+        os.chmod(root, 0o700)
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return f"user {user}"
 
 
 def _check_length(root: str) -> None:

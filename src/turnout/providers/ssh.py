@@ -17,9 +17,13 @@ from turnout.plugin.settings import text
 from turnout.plugin.transport import Broken, SshSettings, Transport, transport
 
 # Each is one line, for the login shell over there may be one that takes no other.
-#: $1 = the digest of the agents' program, which comes by standard input if it is not there.
-_HAS = '[ -e "agent-$1.pyz" ] && echo here || echo missing'
-_BRING = 'cat > "agent-$1.pyz.$$" && mv "agent-$1.pyz.$$" "agent-$1.pyz"'
+#: $1 = the digest of the agents' program, which comes by standard input if it is not there, $2 = its length: to who
+#: reads, a connection that breaks is the end of a file.
+_HAS = '[ "$(wc -c 2>/dev/null < "agent-$1.pyz" || echo -1)" -eq "$2" ] && echo here || echo missing'
+_BRING = (
+    'fresh="agent-$1.pyz.$$"; cat > "$fresh" && [ "$(wc -c < "$fresh")" -eq "$2" ] && mv "$fresh" "agent-$1.pyz" || '
+    '{ rm -f "$fresh"; exit 1; }'
+)
 #: $1 = the digest, $2 = where the agent lives, $3 = its launch's token, $4 and $5 = how many processors and kilobytes
 #: of memory it needs, the rest = Pythons to try; its order by standard input, which a shell's own `printf` passes on:
 #: no list of processes and no file ever has it. The handle is told by the process that becomes the agent, when it
@@ -99,8 +103,9 @@ class SshProvider(Provider):
             with open(launch.program, "rb") as file:
                 program = file.read()
             digest = hashlib.sha256(program).hexdigest()[:16]
-            if self._over.run(_HAS, digest).strip() == "missing":
-                self._over.run(_BRING, digest, given=program)
+            whole = digest, str(len(program))
+            if self._over.run(_HAS, *whole).strip() == "missing":
+                self._over.run(_BRING, *whole, given=program)
         except Failure as error:
             return Failure(error.message, kind=error.kind)
         except OSError as error:
