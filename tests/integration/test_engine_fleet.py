@@ -18,7 +18,8 @@ from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet
 from turnout.engine.loop import Loop
 from turnout.engine.sessions import Session, Sessions
-from turnout.engine.target import Target
+from turnout.engine.target import Target, Terms, unserved
+from turnout.errors import NotFound
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
 from turnout.schedule.lease import LeaseTable
 from turnout.store.agents import Agent, find_by_token, live_agents
@@ -430,6 +431,93 @@ def test_a_dead_agent_that_cannot_be_looked_for_harms_no_other(world: World, err
     world.yard.lost_mind = None
     world.tend(3)
     assert len(world.yard.launches) == 2
+
+
+# A target whose provider cannot be made when the hub starts
+
+
+class Unserved(World):
+    """After `restart`, the provider of ``local`` cannot be made until `is_mended`."""
+
+    is_mended = False
+    tries = 0
+
+    def make(self) -> Provider:
+        self.tries += 1
+        if not self.is_mended:
+            raise NotFound("no secret 'KEY'", hint="`turnout secret set KEY` asks for it")
+        return self.yard
+
+    def lose_provider(self) -> None:
+        self.restart()
+        self.target = unserved("local", "yard", Terms(), self.make)
+        assert not self.target.try_to_serve()
+        self.fleet.targets = {"local": self.target}
+        self.fleet.recover()
+
+    def tend(self, *seconds: float, heard: bool = False) -> None:
+        for second in seconds:
+            if heard:
+                self.sessions.renew(self.session.agent, self.start + second)
+            super().tend(second)
+            self.fleet.wait()
+
+
+@pytest.fixture
+def unserved_world(lab: Lab) -> Unserved:
+    world = Unserved(lab)
+    lab.submit()
+    world.tend(0)
+    world.greet()
+    return world
+
+
+def test_agents_of_a_target_that_cannot_be_served_go_on(unserved_world: Unserved) -> None:
+    world = unserved_world
+    world.lose_provider()
+    world.tend(*range(0, 200, 4), heard=True)
+    assert world.lab.states("run1") == ["starting"] and len(world.fleet.agents()) == 1
+    assert world.target.trouble.endswith("no secret 'KEY'; `turnout secret set KEY` asks for it")
+    assert 2 <= world.tries <= 5, "it is tried again every minute"
+
+
+def test_they_are_given_up_when_they_fall_silent(unserved_world: Unserved) -> None:
+    world = unserved_world
+    world.lose_provider()
+    world.tend(*range(0, 24, 4))
+    assert world.lab.event("run1", "node_lost")["message"] == "no sign of life for 10 s"
+    assert world.fleet.agents() == [] and len(world.yard.launches) == 1
+
+
+def test_they_are_looked_after_as_soon_as_it_is_served(unserved_world: Unserved) -> None:
+    world = unserved_world
+    world.lose_provider()
+    world.tend(0, 4, heard=True)
+    world.is_mended = True
+    world.yard.phases.clear()
+    world.tend(*range(8, 68, 4), heard=True)
+    assert world.target.is_served and world.target.provider is world.yard
+    assert len(world.yard.launches) == 2 and world.lab.states("run1") == ["starting"], "it died with a run in hand"
+
+
+def test_runs_that_wait_for_it_start_then(unserved_world: Unserved) -> None:
+    world = unserved_world
+    world.lose_provider()
+    world.tend(*range(0, 24, 4))
+    world.is_mended = True
+    world.tend(61)
+    assert len(world.yard.launches) == 2 and world.target.trouble == ""
+
+
+def test_a_launch_of_which_nothing_is_known_is_looked_for_then(lab: Lab) -> None:
+    never = Unserved(lab)
+    lab.agent()
+    never.lose_provider()
+    never.tend(0, 1)
+    assert len(never.fleet.agents()) == 1
+    never.is_mended = True
+    never.tend(61)
+    assert never.fleet.is_idle() and lab.read(live_agents) == []
 
 
 # What an agent lets go of without a word

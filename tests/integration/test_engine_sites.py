@@ -92,7 +92,7 @@ class Town:
 
     def restart(self) -> None:
         self.sessions = Sessions(LeaseTable(LEASE, 5.0))
-        self.target = Target("local", self.cluster, self.terms)
+        self.target = Target("local", self.provider(), self.terms)
         self.dispatch = Dispatch(
             self.lab.store, self.sessions, max_runs=lambda agent, cpus: self.target.max_runs(agent.seat, cpus),
             idle=lambda agent: 1.0,
@@ -101,6 +101,10 @@ class Town:
             self.lab.store, self.sessions, self.dispatch, {"local": self.target}, Path("/nodes"), "/agent.sock", "here",
             lambda agent: None, program=lambda: self.program(),
         )  # fmt: skip
+
+    def provider(self) -> Provider:
+        """What a hub that starts makes of the settings."""
+        return self.cluster
 
     def tend(self, *seconds: float) -> None:
         for second in seconds:
@@ -286,6 +290,20 @@ def test_who_hangs_up_is_looked_at_soon(lab: Lab) -> None:
     session.hang_up(7)
     town.tend(7)
     assert town.cluster.looks == before + 1
+
+
+def test_what_a_box_lets_go_of_without_a_word_is_noticed_soon(lab: Lab) -> None:
+    town = Town(lab, Machine)
+    lab.submit(("x",))
+    town.tend(0)
+    town.cluster.seen = dict.fromkeys(town.cluster.seen, ACTIVE)
+    town.greet(town.cluster.launches[0])
+    (session,) = town.sessions.all()
+    (attempt,) = session.held
+    for number, held in enumerate(([attempt], []), start=1):
+        town.dispatch.hear(session, Poll(0.0, PLENTY, 0, held, [], 0.0, number=number))
+        town.tend(2.0 + number)
+    assert lab.event("run1", "node_lost")["message"] == "its agent let go of it without a word"
 
 
 def test_what_a_site_gave_waits_for_a_hub_that_is_away(town: Town) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from turnout.plugin.batch import Batch, BatchProvider, clock, megabytes
+from turnout.plugin.batch import Batch, BatchProvider
+from turnout.plugin.batch_units import clock, megabytes
 from turnout.plugin.provider import Failure, Launch, Need
 from turnout.providers.pbs import PbsProvider
 from turnout.providers.sge import SgeProvider

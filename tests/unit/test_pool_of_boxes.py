@@ -12,18 +12,20 @@ from turnout.providers.pool import PoolProvider
 
 
 class Box:
-    """In the place of a machine; `failure` is what is wrong with it."""
+    """In the place of a machine; `failure` is what is wrong with it, `launches` are those it started."""
 
     def __init__(self) -> None:
         self.failure: Failure | None = None
         self.alive: set[Handle] = set()
         self.asked = 0
+        self.launches: list[Launch] = []
         self.tokens: dict[str, Handle] = {}
 
     def submit(self, launches: Sequence[Launch]) -> list[Handle | Failure]:
         self._answer()
         for launch in launches:
-            self.tokens[launch.token] = f"{len(self.tokens) + 1}:9"
+            self.launches.append(launch)
+            self.tokens[launch.token] = f"{len(self.launches)}:9"
             self.alive.add(self.tokens[launch.token])
         return [self.tokens[launch.token] for launch in launches]
 
@@ -37,7 +39,8 @@ class Box:
 
     def find(self, token: str) -> Handle | None:
         self._answer()
-        return self.tokens.get(token)
+        handle = self.tokens.get(token)
+        return handle if handle in self.alive else None
 
     def rest(self) -> None:
         pass
@@ -55,6 +58,10 @@ def boxes() -> dict[str, Box]:
 
 @pytest.fixture
 def pool(boxes: dict[str, Box]) -> PoolProvider:
+    return pool_of(boxes)
+
+
+def pool_of(boxes: dict[str, Box]) -> PoolProvider:
     made = PoolProvider({"boxes": {"a": {"address": "a", "max-runs": 4}, "b": {"address": "b"}, "c": {"address": "c"}}})
     for name, box in boxes.items():
         made._boxes[name].provider = box  # type: ignore[assignment]
@@ -107,6 +114,16 @@ def test_a_lost_answer_of_one_is_no_answer_at_all(pool: PoolProvider, boxes: dic
     assert pool.find("t1") == "a/1:9"
     with pytest.raises(Failure, match="b: Connection reset"):
         pool.find("t2")
+
+
+def test_after_a_restart_too_only_the_box_of_a_launch_is_asked_for_it(boxes: dict[str, Box]) -> None:
+    pool_of(boxes).submit([launch("t1", "a"), launch("t2", "b")])
+    boxes["a"].alive.clear()
+    boxes["b"].failure = Failure("Connection timed out")
+    fresh = pool_of(boxes)
+    assert fresh.find_at("a", "t1") is None and fresh.find_at("c", "t3") is None
+    with pytest.raises(Failure, match="b: Connection timed out"):
+        fresh.find_at("b", "t2")
 
 
 def test_cancel_asks_all_and_then_complains(pool: PoolProvider, boxes: dict[str, Box]) -> None:

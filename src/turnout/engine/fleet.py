@@ -138,12 +138,13 @@ class Fleet:
         return pool
 
     def _tend(self, pool: Pool, now: float, waiting: list[str]) -> None:
+        place = pool.target.name
+        if place in self._under_way and self._under_way[place].is_alive():
+            return
         if pool.target.is_quick:
             pool.tend(now, waiting)
             return
-        place = pool.target.name
-        is_under_way = place in self._under_way and self._under_way[place].is_alive()
-        if is_under_way or not pool.needs_round(now, waiting):
+        if not pool.needs_round(now, waiting):
             return
 
         def tend() -> None:
@@ -162,7 +163,7 @@ class Fleet:
 
     def _is_gone(self, agent: Agent) -> None:
         target = self.targets.get(agent.target)
-        if target is None or target.is_here:
+        if target is None or target.is_here or not target.is_served:
             self._leftovers.add(agent.id, agent.handle)
 
     def _here(self) -> Target | None:

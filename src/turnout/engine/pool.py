@@ -14,7 +14,7 @@ from turnout.engine.farewell import Farewells
 from turnout.engine.hiring import Hiring
 from turnout.engine.pace import Looks, Quota
 from turnout.engine.roster import Means, Roster
-from turnout.engine.target import Target
+from turnout.engine.target import Backoff, Target
 from turnout.model.ids import place_of
 from turnout.model.state import Reason
 from turnout.plugin.provider import Failure, Handle, Observation, Phase
@@ -30,6 +30,8 @@ _MUTE_SECONDS = 30.0
 _STEADY = 120.0, 10.0
 #: Seconds between its rounds, while nothing waits and all its agents are waiting for orders.
 _STEADY_ROUND = 60.0
+#: Seconds between tries to make its provider, where that failed.
+_REMAKE_SECONDS = 60.0
 #: Why a launch that held runs ended, as the reason of those runs.
 _REASONS = {"preempted": Reason.PREEMPTED, "timeout": Reason.PREEMPTED, "cancelled": Reason.PREEMPTED}
 
@@ -44,6 +46,11 @@ class Pool:
     _next_round: float = 0.0
     _unwanted: list[Handle] = field(default_factory=list)
     _active_since: dict[int, float] = field(default_factory=dict)
+    _backoffs: dict[int, Backoff] = field(default_factory=dict)
+    _has_begun: bool = field(init=False)
+    _next_remake: float = 0.0
+    _left: list[Agent] = field(default_factory=list)
+    """given up while nobody knew what kind of place this is"""
     _roster: Roster = field(init=False)
     _looks: Looks = field(init=False)
     _quota: Quota = field(init=False)
@@ -51,6 +58,7 @@ class Pool:
     _farewells: Farewells = field(init=False)
 
     def __post_init__(self) -> None:
+        self._has_begun = self.target.is_served
         self._roster = Roster(self.target, self.means)
         self._looks = self._pace()
         self._farewells = Farewells(self.target, self.means.yard, Looks(self._looks.interval))
@@ -78,7 +86,7 @@ class Pool:
     @property
     def has_business(self) -> bool:
         """Whether it needs a round although nothing waits."""
-        return bool(self.agents() or self._unwanted or self._farewells)
+        return bool(self.agents() or self._unwanted or self._farewells or self._left)
 
     def end_all(self) -> None:
         """Has the provider end every agent, whatever it does, in the next round. Idempotent."""
@@ -88,6 +96,7 @@ class Pool:
         """One round. `waiting` are the queues of this place in which runs waited when it began."""
         self._next_round = now + (2 * self._looks.interval if self.target.is_elastic else _STEADY_ROUND)
         before = {agent.id for agent in self.agents()}
+        self._begin(now)
         self._give_up_mute(now)
         self._lose_dropped()
         self._find_unanswered(now)
@@ -104,6 +113,22 @@ class Pool:
             self.target.ask(lambda provider: provider.rest())
             if self.means.works is not None and self.target.launches_runs:
                 self.means.works.clear()
+
+    def _begin(self, now: float) -> None:
+        """Where the provider could not be made when the hub started: tries that every so often. Until then its agents
+        go on as long as they are heard; then what is to be known of the place is known, and they are taken up."""
+        if not self.target.is_served and now >= self._next_remake:
+            self._next_remake = now + _REMAKE_SECONDS
+            self.target.try_to_serve()
+        if not self.target.is_served:
+            return
+        if not self._has_begun:
+            self._has_begun, self._looks = True, self._pace()
+            for agent in self.agents():
+                if not self._roster.is_heard(agent):
+                    self.recover(agent)
+        while self._left:
+            self._let_go(self._left.pop())
 
     # --- who is lost --------------------------------------------------------------------------------------------------
 
@@ -143,22 +168,37 @@ class Pool:
 
     def _let_go(self, agent: Agent) -> None:
         """If the site may still have it, it is told in a round that nobody wants it any more."""
-        if agent.handle is not None and self.target.is_elastic:
+        if not self.target.is_served:
+            self._left.append(agent)
+        elif agent.handle is not None and self.target.is_elastic:
             self._unwanted.append(agent.handle)
         elif not self.target.is_here:
             self._farewells.add(agent)
 
     def _find_unanswered(self, now: float) -> None:
-        """Looks again for agents whose target could not tell whether they were started."""
-        for agent in self.agents():
-            if agent.handle is None and now >= self.target.not_before and not self._find(agent):
-                self.target.tried(now, self.target.trouble)
+        """Looks again for agents whose target could not tell whether they were started. To find out that it still
+        cannot may take long: that is enough for one round, and the next begins with those that waited longest."""
+        self._backoffs = {number: each for number, each in self._backoffs.items() if self._roster.get(number)}
+        unanswered = [agent for agent in self.agents() if agent.handle is None]
+        for agent in sorted(unanswered, key=lambda each: self._own_backoff(each).not_before):
+            if now >= self._backoff(agent).not_before and not self._find(agent):
+                self._own_backoff(agent).tried(now)
+                if not agent.seat:
+                    self.target.tried(now, self.target.trouble)
+                return
+
+    def _own_backoff(self, agent: Agent) -> Backoff:
+        return self._backoffs.setdefault(agent.id, Backoff())
+
+    def _backoff(self, agent: Agent) -> Backoff:
+        """What puts off tries for this agent: where there are seats, trouble with one machine is none of the others."""
+        return self._own_backoff(agent) if agent.seat else self.target.backoff
 
     def _find(self, agent: Agent) -> bool:
         """Learns the handle of an agent whose launch was not answered, or that it was never started and is given up.
         False when its target cannot tell: then it stays, and no other is started in its place."""
         trouble = "it cannot be asked for an agent that may be there"
-        found = self.target.ask(lambda provider: provider.find(agent.launch_token), trouble)
+        found = self.target.find(agent.launch_token, agent.seat, trouble)
         if isinstance(found, Failure):
             return False
         if found is None:
@@ -203,6 +243,8 @@ class Pool:
         session = self._roster.session(agent)
         if session is None or session.waits_at is None or not self._roster.is_heard(agent):
             return False
+        if session.dropped:  # it said less than it should
+            return False
         if session.departing or (session.leaving and not session.held):  # gone in a moment
             return False
         return not self.means.sessions.is_overdue(agent.id, now)
@@ -215,6 +257,7 @@ class Pool:
             self._bury(agent, seen, now)
         elif session is not None and session.heard:
             if not session.preparing and not session.trouble:
+                self._backoffs.pop(agent.id, None)
                 self.target.heard()
         elif seen.phase is Phase.ACTIVE and not self.target.is_here and agent.state is AgentState.LAUNCHING:
             self._active_since.setdefault(agent.id, now)
@@ -251,14 +294,14 @@ class Pool:
         """Starts a process in the place of one that died with runs in hand, which go on."""
         session = self._roster.session(agent)
         assert session is not None
-        trouble = "its dead agent cannot be looked for"
-        found = self.target.ask(lambda provider: provider.find(agent.launch_token), trouble)
+        found = self.target.find(agent.launch_token, agent.seat, "its dead agent cannot be looked for")
         if isinstance(found, Failure):
             return
         if found is not None and found != agent.handle:  # an earlier hub started it again and could not say so
             self._roster.set_handles({agent.id: found})
-        elif now >= self.target.not_before:
+        elif now >= self._backoff(agent).not_before:
             _log.warning("agent %d died with %d runs in hand; starting it again", agent.id, len(session.held))
+            self._backoff(agent).tried(now)
             was_heard, session.heard = session.heard, False
             self._launch([agent], now)
             if was_heard:
@@ -271,7 +314,7 @@ class Pool:
             return [queue for queue in queues_with_waiting_runs(connection) if place_of(queue) == self.target.name]
 
     def _start_needed(self, now: float, waiting: Sequence[str]) -> None:
-        if now < self.target.not_before or not waiting:  # all of a round is one try
+        if now < self.target.not_before or not waiting or not self.target.is_served:  # all of a round is one try
             return
         wanted = openings(self._needs.of(waiting), self._roster.posts(), self.target.site)
         allowed = self._quota.allows(now)

@@ -165,8 +165,11 @@ class Roster:
         size = self.target.site.room(agent.need)
         post = Post(queue=agent.queue, number=agent.number, seat=agent.seat, size=size)
         if session is None or not session.heard:
-            has_begun = agent.observed is not None and agent.observed.phase not in ("pending", "unknown")
-            return replace(post, is_pending=agent.state is AgentState.LAUNCHING and not has_begun)
+            phase = agent.observed.phase if agent.observed is not None else "pending"
+            is_pending = agent.state is AgentState.LAUNCHING and phase in ("pending", "unknown")
+            # Nobody counts on a machine that does not answer, where there are others.
+            is_in_doubt = bool(agent.seat) and (agent.handle is None or phase == "unknown")
+            return replace(post, is_pending=is_pending, free=0.0 if is_in_doubt else None)
         with self.means.sessions.lock:
             is_over = session.leaving or session.departing or session.seconds == 0.0
             free = 0.0 if is_over else max(0.0, session.room().slots)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from turnout.engine.hosted import HostedProvider
+from turnout.errors import TurnoutError
 from turnout.model.spec import Resources
-from turnout.plugin.provider import Failure, Provider
+from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Provider, Seated
 from turnout.schedule.staffing import Site
 
 _log = logging.getLogger(__name__)
@@ -49,20 +50,65 @@ class Terms:
 
 
 @dataclass(slots=True)
+class Backoff:
+    """Each try puts the next one off, twice as long as the last time. All of a moment is one try."""
+
+    tries: int = 0
+    not_before: float = 0.0
+    _last: float = -1.0
+
+    def tried(self, now: float, *, wait: float = 0.0) -> None:
+        """The next comes later, and not before `wait` seconds went by."""
+        if now != self._last:
+            self.not_before = now + min(0.25 * 2.0**self.tries, _SLOWEST_RETRY)
+            self.tries += 1
+            self._last = now
+        self.not_before = max(self.not_before, now + wait)
+
+
+class Absent(Provider):
+    """In the place of a provider that cannot be made: it starts nothing, cannot look, and says why."""
+
+    name = "none"
+    capabilities = Capabilities()
+
+    def submit(self, launches: Sequence[Launch]) -> list[Handle | Failure]:
+        return [self._failure() for _ in launches]
+
+    def observe(self, handles: Sequence[Handle]) -> dict[Handle, Observation]:
+        raise self._failure()
+
+    def cancel(self, handles: Sequence[Handle]) -> None:
+        raise self._failure()
+
+    def find(self, token: str) -> Handle | None:
+        raise self._failure()
+
+    def check(self) -> list[Finding]:
+        return [Finding("problem", str(self._failure()), "it is tried again every minute")]
+
+    def clear(self) -> None:
+        raise self._failure()
+
+    def _failure(self) -> Failure:
+        return Failure(str(self.settings.get("why", "")))
+
+
+@dataclass(slots=True)
 class Target:
     """A place to run (`name` is that of the place): its provider, how the last starts of an agent there went, and what
     is wrong there.
 
-    Each start puts the next one off, twice as long as the last time, until an agent that was started is heard.
+    Each start puts the next one off until an agent that was started is heard. While the provider cannot be made,
+    `remake` is what tries that again (see `serve`), and an `Absent` one is there.
     """
 
     name: str
     provider: Provider
     terms: Terms = field(default_factory=Terms)
-    starts: int = 0
-    not_before: float = 0.0
+    remake: Callable[[], Provider] | None = None
+    backoff: Backoff = field(default_factory=Backoff)
     trouble: str = ""
-    last_try: float = -1.0
     ailing: str = ""
     """what the last agent there said is wrong"""
     restraint: str = ""
@@ -71,15 +117,52 @@ class Target:
 
     def tried(self, now: float, trouble: str = "", *, wait: float = 0.0) -> None:
         """A start was tried; the next comes later, and not before `wait` seconds went by."""
-        if now != self.last_try:
-            self.not_before = now + min(0.25 * 2.0**self.starts, _SLOWEST_RETRY)
-            self.starts += 1
-            self.last_try = now
-        self.not_before = max(self.not_before, now + wait)
+        self.backoff.tried(now, wait=wait)
         self.trouble = trouble
 
     def heard(self) -> None:
-        self.starts, self.trouble, self.ailing = 0, "", ""
+        self.backoff.tries, self.trouble, self.ailing = 0, "", ""
+
+    @property
+    def starts(self) -> int:
+        """How many were tried since an agent was heard."""
+        return self.backoff.tries
+
+    @property
+    def not_before(self) -> float:
+        return self.backoff.not_before
+
+    @property
+    def is_served(self) -> bool:
+        return self.remake is None
+
+    def serve(self, make: Callable[[], Provider] | None = None) -> None:
+        """Makes the provider, if that could not be done until now. Raises what `make`, or `remake`, raises; idempotent,
+        from any thread. It may take its time, and keeps waiting whoever asks this target."""
+        if self.is_served:
+            return  # and nobody waits for what is asked there now
+        with self._alone:
+            if self.remake is not None:
+                self.provider = (make or self.remake)()
+                self.remake, self.trouble = None, ""
+
+    def try_to_serve(self) -> bool:
+        """The same; what keeps it from that is said in the log, and to whoever wants something of it."""
+        try:
+            self.serve()
+        except (TurnoutError, OSError) as error:
+            self._stay_absent(error)
+        return self.is_served
+
+    def _stay_absent(self, error: TurnoutError | OSError) -> None:
+        hint = error.hint if isinstance(error, TurnoutError) else ""
+        why = "; ".join(filter(None, [str(error).partition("\n")[0], hint]))
+        with self._alone:
+            if not isinstance(self.provider, Absent):
+                return  # somebody else could make it meanwhile
+            if why != self.provider.settings.get("why"):
+                _log.warning("target %s is not served: %s", self.name, error)
+            self.provider, self.trouble = type(self.provider)({"why": why}), f"it cannot be used: {why}"
 
     @property
     def complaint(self) -> str:
@@ -131,6 +214,14 @@ class Target:
             return self.terms.idle
         return min(usual, _USUAL_IDLE) if self.is_elastic else usual
 
+    def find(self, token: str, seat: str, trouble: str) -> Handle | Failure | None:
+        """Asks for the launch that has this token, and was for that seat, if it was for one."""
+
+        def look(provider: Provider) -> Handle | None:
+            return provider.find_at(seat, token) if seat and isinstance(provider, Seated) else provider.find(token)
+
+        return self.ask(look, trouble)
+
     def ask(self, question: Callable[[Provider], T], trouble: str = "") -> T | Failure:
         """Asks the provider. It is code of others: whatever it raises is a failure of this target and stops nothing
         else. `trouble` is what a failure means here."""
@@ -150,3 +241,9 @@ class Target:
                 _log.warning("%s: %s", self.name, said)
             self.trouble = said
         return failure
+
+
+def unserved(name: str, service: str, terms: Terms, remake: Callable[[], Provider]) -> Target:
+    """A target whose provider, of the kind `service`, is not made yet: see `Target.serve`."""
+    kind: type[Absent] = type("Absent", (Absent,), {"name": service})
+    return Target(name, kind({}), terms, remake=remake)

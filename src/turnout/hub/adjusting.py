@@ -51,6 +51,7 @@ class Adjusting:
         """What becomes of the job where it is sent to. One that was answered before is left as it is. ProviderError
         when its provider raises, or refuses it."""
         target = self._targets[spec.where]
+        target.serve()  # else nobody knows what kind of place it is
         if target.launches_runs:
             spec = replace(spec, direct=True)
         provider = target.provider

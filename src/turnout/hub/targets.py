@@ -9,6 +9,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,8 @@ from starlette.concurrency import run_in_threadpool
 from turnout.config import Config, TargetSettings, secrets
 from turnout.config.by_path import ByPath
 from turnout.engine.hosts import Hosts
-from turnout.engine.target import Target, Terms
-from turnout.errors import NotFound, ProviderError
+from turnout.engine.target import Target, Terms, unserved
+from turnout.errors import ProviderError
 from turnout.home import Home, write_private
 from turnout.hub.identity import identity
 from turnout.model.ids import check_label, place_name, target_of
@@ -90,6 +91,9 @@ class TargetTable(Mapping[str, Target]):
     """Places by name, to be read from any thread while one is added. A target is frozen with the job that is sent to
     it: what a job brings that is not as the hub read it at its start is a place of its own (see `place_name`). It is
     kept over restarts of the hub, for as long as it is one of `in_use`, and some others for jobs that are on their way.
+
+    One whose provider cannot be made, for a package is broken or a secret missing, is here without it: that keeps the
+    hub from nothing else, and agents there go on. Whoever wants something of it is told why.
     """
 
     def __init__(
@@ -102,15 +106,13 @@ class TargetTable(Mapping[str, Target]):
         # A class that is named by its path is loaded when a job brings it: it must not keep the hub from starting.
         mine = [name for name, each in settings.targets.items() if settings.provider_of(each) not in settings.classes]
         self._entries = {name: _for_agents(settings.resolved(name)) for name in mine}
-        self._now: dict[str, Target] = {}
-        for name, entry in self._entries.items():
-            if _is_served(name, settings):
-                self._serve(name, entry)
+        self._now = {name: self._made(name, entry) for name, entry in self._entries.items()}
         brought = _read(self._file)
         recent = [place for place in brought if target_of(place) != place][-_KEPT:]
         for place in brought:
             if place not in self._entries and (place in in_use or place in recent):
-                self._take_up(place, brought[place])
+                self._entries[place] = brought[place]
+                self._now[place] = self._made(place, brought[place], is_known=True)
         self._hosts.keep(self._now)
 
     def __getitem__(self, place: str) -> Target:
@@ -124,16 +126,19 @@ class TargetTable(Mapping[str, Target]):
 
     def define(self, target: str, entry: TargetSettings) -> str:
         """The place that this target is when its settings are these. Returning means that it is on the disk, for jobs
-        to be sent there. Idempotent; NotFound when there is no such provider, ProviderError when its class is broken,
-        Denied where no code is taken."""
+        to be sent there. Idempotent; NotFound when there is no such provider or secret, ProviderError when its class is
+        broken, Denied where no code is taken."""
         check_label(target, "target")
         entry = _for_agents(entry)
-        if self._entries.get(target) == entry and target in self._now:
-            return target
-        said = json.dumps(dataclasses.asdict(entry), sort_keys=True, default=str)
-        place = place_name(target, hashlib.sha256(said.encode()).hexdigest())
-        if place not in self._now:
-            made = self._make(place, entry)  # which may take its time, and keeps no other target waiting
+        place = target
+        if self._entries.get(target) != entry or target not in self._now:
+            said = json.dumps(dataclasses.asdict(entry), sort_keys=True, default=str)
+            place = place_name(target, hashlib.sha256(said.encode()).hexdigest())
+        make = partial(self._make, place, entry)  # which may take its time, and keeps no other target waiting
+        if place in self._now:
+            self._now[place].serve(make)
+        else:
+            made = Target(place, make(), _terms(entry))
             with self._lock:
                 self._add(place, entry, made)
         return place
@@ -145,7 +150,14 @@ class TargetTable(Mapping[str, Target]):
             write_private(self._file, json.dumps({each: dataclasses.asdict(entries[each]) for each in entries}))
             self._entries, self._now = entries, {**self._now, place: made}
 
-    def _make(self, place: str, entry: TargetSettings, *, is_known: bool = False) -> Target:
+    def _made(self, place: str, entry: TargetSettings, *, is_known: bool = False) -> Target:
+        """At a start. `is_known`: a job brought it earlier."""
+        make = partial(self._make, place, entry, is_known=is_known)
+        target = unserved(place, entry.service, _terms(entry), make)
+        target.try_to_serve()
+        return target
+
+    def _make(self, place: str, entry: TargetSettings, *, is_known: bool = False) -> Provider:
         sockets = self._home.sockets()
         told = {
             **secrets.revealed(entry.settings, self._home), "nodes_directory": str(self._home.nodes),
@@ -156,27 +168,8 @@ class TargetTable(Mapping[str, Target]):
             identity(file := self._home.root / "tls" / "hub.pem")
             told["identity"] = str(file)
         if entry.code is None:
-            provider = _construct(provider_class(entry.service), told)
-        else:
-            provider = (self._hosts.recall if is_known else self._hosts.load)(place, entry, told)
-        return Target(place, provider, _terms(entry))
-
-    def _serve(self, name: str, entry: TargetSettings) -> None:
-        """A provider that is broken keeps the hub from nothing else; who wants something of that target is told."""
-        try:
-            self._now[name] = self._make(name, entry)
-        except ProviderError as error:
-            _log.warning("target %s is not served: %s", name, error)
-
-    def _take_up(self, place: str, entry: TargetSettings) -> None:
-        """One that a job brought earlier. A package that is gone since then must not keep the hub from starting."""
-        try:
-            made = self._make(place, entry, is_known=True)
-        except (NotFound, ProviderError) as error:
-            _log.warning("target %s is not served: %s", place, error)
-            return
-        self._entries[place] = entry
-        self._now[place] = made
+            return _construct(provider_class(entry.service), told)
+        return (self._hosts.recall if is_known else self._hosts.load)(place, entry, told)
 
 
 def _construct(kind: type[Provider], told: Mapping[str, object]) -> Provider:
@@ -199,18 +192,6 @@ def _terms(entry: TargetSettings) -> Terms:
 def _for_agents(entry: TargetSettings) -> TargetSettings:
     """Without what is for the jobs that are sent there."""
     return dataclasses.replace(entry, setup=None, nodes=None, docker=None)
-
-
-def _is_served(name: str, settings: Config) -> bool:
-    """A box is left out while there is no provider that could reach it; a target of that kind is refused."""
-    if name in settings.compute_targets:
-        return True
-    try:
-        provider_class(settings.resolved(name).service)
-    except (NotFound, ProviderError) as error:
-        _log.warning("box %s is not served: %s", name, error)
-        return False
-    return True
 
 
 def _read(path: Path) -> dict[str, TargetSettings]:

@@ -18,7 +18,6 @@ from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Laun
 from turnout.plugin.settings import text, texts
 from turnout.plugin.transport import ARGUMENTS, SshSettings, Told, Transport, listed, transport
 
-_WARNING = 120
 _PATIENCE = 90.0  # a scheduler that is busy takes its time
 _FRESH = 10.0  # seconds for which it is believed which jobs have a name
 #: Besides the kinds of `Failure`, what a complaint may mean: nobody can tell whether the job was taken.
@@ -362,29 +361,6 @@ class BatchProvider(Provider):
         message = f"{what}: {told.complaint}" if what else told.complaint
         retry_after = 60.0 if kind == "throttled" else 0.0
         return Failure(message, kind="transient" if kind == UNCLEAR else kind, retry_after=retry_after)
-
-
-def wait_status(status: int) -> Tuple[Optional[int], str]:
-    """Exit code and reason, of a status as wait(2) has it."""
-    if status & 0x7F:
-        return None, "signal"
-    return status >> 8, "exit_code" if status >> 8 else ""
-
-
-def warning(seconds: Optional[float]) -> int:
-    """How many seconds before the end of its time an agent is told to give back its runs."""
-    return int(min(_WARNING, seconds / 20)) if seconds else _WARNING
-
-
-def clock(seconds: float) -> str:
-    """As hours:minutes:seconds, rounded up to a minute, for that is what schedulers count in."""
-    minutes = max(1, -int(-seconds // 60))
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:00"
-
-
-def megabytes(memory: int) -> int:
-    """Rounded up, of 1024 kilobytes of 1024 bytes."""
-    return -(-memory // (1 << 20))
 
 
 def _is_bare(seen: Observation) -> bool:

@@ -205,3 +205,11 @@ class Provider(ABC):
 
     def rest(self) -> None:  # noqa: B027 - most have nothing to do
         """None of its launches is there any more: what was kept open to reach them may be closed. May be repeated."""
+
+
+class Seated(ABC):
+    """What a provider with `seats` may be besides, so that one machine which does not answer harms no other."""
+
+    @abstractmethod
+    def find_at(self, seat: str, token: str) -> Optional[Handle]:
+        """As `find`, of a launch that was for this seat: the others are not asked. Also after a restart."""

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, clock, megabytes
+from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings
+from turnout.plugin.batch_units import clock, megabytes
 from turnout.plugin.provider import Handle, Observation, Phase
 from turnout.plugin.transport import Told
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
+from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider, Seated
 from turnout.plugin.settings import text, value
 from turnout.plugin.transport import Broken
 from turnout.providers.ssh import SshProvider
@@ -63,7 +63,7 @@ class _Box:
         return self.failure is not None and time.monotonic() < self.failed_at + min(self.peace, longest)
 
 
-class PoolProvider(Provider):
+class PoolProvider(Provider, Seated):
     """Its seats are the boxes; handles are ``box/`` and what the box itself calls the launch.
 
     `settings` has under ``boxes`` the entry of each box by its name, as the settings of a user have it.
@@ -79,7 +79,6 @@ class PoolProvider(Provider):
         common = {name: value for name, value in settings.items() if name != "boxes"}
         named = entries.items() if isinstance(entries, Mapping) else ()
         self._boxes = {str(name): _make(common, entry) for name, entry in named if isinstance(entry, Mapping)}
-        self._seat_of: dict[str, str] = {}
 
     def seats(self) -> Sequence[str]:
         """Those that take agents now; all, where none does, so that what is wrong is told."""
@@ -89,7 +88,6 @@ class PoolProvider(Provider):
         return self._boxes[seat].max_runs if seat in self._boxes else None
 
     def submit(self, launches: Sequence[Launch]) -> list[Handle | Failure]:
-        self._seat_of.update({launch.token: launch.seat for launch in launches})
         answers = _at_once(partial(self._start, launch) for launch in launches)
         broken = next((each for each in answers if isinstance(each, Broken)), None)
         if broken is not None:
@@ -111,18 +109,10 @@ class PoolProvider(Provider):
 
     def find(self, token: str) -> Handle | None:
         """Failure when it may be on a box that does not answer."""
-        seat = self._seat_of.get(token, "")
-        names = [seat] if seat in self._boxes else list(self._boxes)
-        answers = _at_once(partial(self._boxes[name].ask, lambda box: box.find(token)) for name in names)
-        failure: Failure | None = None
-        for name, answer in zip(names, answers, strict=True):
-            if isinstance(answer, Failure):
-                failure = _of(name, answer)
-            elif answer is not None:
-                return f"{name}/{answer}"
-        if failure is not None:
-            raise failure
-        return None
+        return self._find(token, list(self._boxes))
+
+    def find_at(self, seat: str, token: str) -> Handle | None:
+        return self._find(token, [seat] if seat in self._boxes else list(self._boxes))
 
     def check(self) -> list[Finding]:
         if not self._boxes:
@@ -133,7 +123,6 @@ class PoolProvider(Provider):
 
     def rest(self) -> None:
         _at_once(box.provider.rest for box in self._boxes.values())
-        self._seat_of.clear()
 
     def _start(self, launch: Launch) -> Handle | Failure:
         name = launch.seat
@@ -146,6 +135,18 @@ class PoolProvider(Provider):
             # Whatever is wrong with one box is no reason to put off the others.
             return answer if isinstance(answer, Broken) else Failure(_of(name, answer).message)
         return f"{name}/{answer}"
+
+    def _find(self, token: str, names: Sequence[str]) -> Handle | None:
+        answers = _at_once(partial(self._boxes[name].ask, lambda box: box.find(token)) for name in names)
+        failure: Failure | None = None
+        for name, answer in zip(names, answers, strict=True):
+            if isinstance(answer, Failure):
+                failure = _of(name, answer)
+            elif answer is not None:
+                return f"{name}/{answer}"
+        if failure is not None:
+            raise failure
+        return None
 
     def _look(self, name: str, handles: Sequence[Handle]) -> dict[Handle, Observation]:
         box = self._boxes.get(name)

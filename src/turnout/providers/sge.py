@@ -6,7 +6,8 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, clock, megabytes, warning
+from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings
+from turnout.plugin.batch_units import clock, megabytes, warning
 from turnout.plugin.provider import Handle, Observation, Phase
 from turnout.plugin.transport import Told
 

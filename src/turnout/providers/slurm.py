@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings, clock, megabytes, wait_status, warning
+from turnout.plugin.batch import UNCLEAR, Batch, BatchProvider, BatchSettings
+from turnout.plugin.batch_units import clock, megabytes, wait_status, warning
 from turnout.plugin.provider import Handle, Observation, Phase
 from turnout.plugin.transport import Told
 
