@@ -52,10 +52,17 @@ def test_where_the_hub_cannot_be_reached_the_command_is_executed_as_it_stands(tm
     }
     order["patience"] = 0.0
     (tmp_path / "run7.json").write_text(json.dumps(order))
+    (tmp_path / "run8.json").write_text(json.dumps({**order, "lacks": "its image busybox"}))
     command = ["sh", "-c", 'echo "$1" in $(basename "$PWD"); exit 5', "sh", "a b"]
-    done = subprocess.run(
-        [sys.executable, program, "exec", "run7.json", "--", *command], cwd=tmp_path, capture_output=True, text=True,
-        timeout=60, env={"PATH": "/usr/bin:/bin"}, check=False,
-    )  # fmt: skip
+
+    def execute(order: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, program, "exec", order, "--", *command], cwd=tmp_path, capture_output=True, text=True,
+            timeout=60, env={"PATH": "/usr/bin:/bin"}, check=False,
+        )  # fmt: skip
+
+    done = execute("run7.json")
     assert (done.returncode, done.stdout) == (5, "a b in work\n")
     assert "cannot be reached" in done.stderr
+    done = execute("run8.json")
+    assert (done.returncode, done.stdout) == (126, "") and "its image busybox is not there" in done.stderr

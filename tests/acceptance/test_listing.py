@@ -406,3 +406,16 @@ class TestFromPython:
         assert [run["name"] for run in client.runs(names=["grid"], sort="metrics.loss", limit=1)] == ["run2"]
         with pytest.raises(NotFound):
             client.run_names(["run99"])
+
+
+def test_status_shows_what_goes_on_however_much_is_over(cli: Cli) -> None:
+    cli("run", "-d", "sleep", "600")
+    (cli.cwd / "lines").write_text("true\n" * 60)
+    cli("run", "--multi", "lines")
+    shown = cli("status", "--max-finished", "2").stdout.splitlines()
+    assert [line.split()[:2] for line in shown[1:]] == [
+        ["run1", "running"],
+        ["run61", "completed"],
+        ["run60", "completed"],
+    ]
+    assert [each["name"] for each in cli.json("status", "--max-finished", "0")] == ["run1"]

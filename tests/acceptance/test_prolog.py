@@ -65,3 +65,10 @@ def test_an_agent_that_takes_over_does_not_repeat_the_prolog(cli: Cli, tmp_path:
     (tmp_path / "go").touch()
     wait_until(lambda: cli.json("show", "run1")["state"] == "completed", 30)
     assert log.read_text() == "before\n"
+
+
+def test_what_a_prolog_leaves_running_keeps_no_run_waiting(cli: Cli, tmp_path: Path) -> None:
+    settle(cli, f"prolog: ['(while [ ! -e {tmp_path}/go ]; do sleep 0.1; done; touch {tmp_path}/lived) &']")
+    assert cli("run", "--wait", "--target", "lab", "echo", "hello").stdout == "hello\n"
+    (tmp_path / "go").touch()
+    wait_until(lambda: (tmp_path / "lived").exists())

@@ -2,7 +2,8 @@
 
 It claims the run when it begins, and executes it as every agent does: from the hub's files, under a supervisor, telling
 all that happens. Where the hub cannot be reached it executes the command as it stands, in the directory it is in, and
-whoever started it is the only one who hears how that ended.
+whoever started it is the only one who hears how that ended. A command that needs an image or a setup is not executed
+without it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from turnout.wire.http import Connection, Unreachable
 
 _REACH_SECONDS = 10.0
 _FAILED = 1
+_NOT_EXECUTED = 126
 
 
 def main(argv: List[str]) -> int:
@@ -34,6 +36,9 @@ def main(argv: List[str]) -> int:
     # An agent that begins anew starts this program by its module.
     os.environ["PYTHONPATH"] = os.path.abspath(sys.argv[0])
     if not _reaches(order):
+        if order.get("lacks"):
+            say(f"the hub cannot be reached from here, and without it {order['lacks']} is not there")
+            return _NOT_EXECUTED
         say("the hub cannot be reached from here; executing the command without it")
         return _execute(command, str(order.get("working_dir") or "."))
     name = order.get("run", "the run")

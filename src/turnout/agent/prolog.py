@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
-import threading
+import tempfile
 from collections import deque
 from typing import Deque, List, Sequence
 
@@ -47,25 +47,32 @@ def run_epilog(lines: Sequence[str], node: str) -> None:
 
 
 def _execute(what: str, lines: Sequence[str], node: str, seconds: float, stdin: int) -> "tuple[int, List[str]]":
-    """The exit code of the first line that failed, or 0, and the last lines printed."""
+    """The exit code of the first line that failed, or 0, and the last lines printed. What they leave running stays, and
+    is not waited for: so they print to a file, whose end nobody can keep away."""
     script = "\n".join(["set -e", *lines])
-    try:
-        child = subprocess.Popen(
-            [shutil.which("bash") or "/bin/sh", "-c", script, what], stdin=stdin, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, env={**os.environ, "TURNOUT_NODE": node}, start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        return 127, [str(error)]
-    late = threading.Timer(seconds, lambda: os.killpg(child.pid, signal.SIGKILL))
-    late.daemon = True
-    late.start()
-    last: Deque[str] = deque(maxlen=_SHOWN_LINES)
-    assert child.stdout is not None
-    with child.stdout:
-        for raw in child.stdout:
+    with tempfile.TemporaryFile() as printed:
+        try:
+            child = subprocess.Popen(
+                [shutil.which("bash") or "/bin/sh", "-c", script, what], stdin=stdin, stdout=printed,
+                stderr=subprocess.STDOUT, env={**os.environ, "TURNOUT_NODE": node}, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            return 127, [str(error)]
+        code = _wait(child, seconds)
+        printed.seek(0)
+        last: Deque[str] = deque(maxlen=_SHOWN_LINES)
+        for raw in printed:
             line = raw.decode("utf-8", "replace").rstrip()
             say(f"{what}: {line}")
             last.append(line)
-    code = child.wait()
-    late.cancel()
     return code, list(last)
+
+
+def _wait(child: "subprocess.Popen[bytes]", seconds: float) -> int:
+    """Its exit code; when it takes longer, it is ended with all it started."""
+    try:
+        return child.wait(seconds)
+    except subprocess.TimeoutExpired:
+        say(f"ended after {seconds:g} s")
+        os.killpg(child.pid, signal.SIGKILL)
+        return child.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from turnout.client.services import StatusWish
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import current_directory
 from turnout.model.ids import parse_job_name
-from turnout.model.state import STAGES, TERMINAL
+from turnout.model.state import LIVE, STAGES, TERMINAL
 
 View = dict[str, Any]
 _SHOWN = 50
@@ -105,8 +105,7 @@ def _print_json(client: Client, asked: Asked, told: Iterator[str] | None) -> Non
         view = client.job(asked.name) if asked.name == asked.job else client.run(asked.name)
         render.print_json(view if text is None else {**view, "service_text": text})
         return
-    views = list(each_page(client.runs, _filters(asked)))
-    views = _few(views, asked)
+    views = _views(client, asked)
     render.print_json(views if text is None else {"target": asked.target, "runs": views, "service_text": text})
 
 
@@ -136,7 +135,7 @@ def _filters(asked: Asked) -> list[str]:
     """The runs that are meant: those that go on, unless others are asked for."""
     stages = asked.stages or ("queued", "active", *(("completed",) if asked.max_finished is not None else ()))
     states = [state for stage in stages for state in STAGES[stage]]
-    found = [f"state in ({', '.join(states)})"] if asked.state is None or asked.stages else []
+    found = [_one_of(states)] if asked.state is None or asked.stages else []
     found += [f"state = {asked.state}"] if asked.state is not None else []
     for column in ("target", "job", "workspace"):
         value = getattr(asked, column)
@@ -144,17 +143,25 @@ def _filters(asked: Asked) -> list[str]:
     return found
 
 
-def _few(views: list[View], asked: Asked) -> list[View]:
-    """Not more that are over than asked for; the newest come first."""
+def _views(client: Client, asked: Asked, most: int | None = None) -> list[View]:
+    """The newest first, at `most` so many; but those that are over, where a number of them is asked for, come last."""
+
+    def read(filters: list[str], limit: int | None) -> list[View]:
+        return list(each_page(client.runs, filters)) if limit is None else client.runs(filters, limit=limit)
+
+    filters = _filters(asked)
     if asked.max_finished is None:
-        return views
-    kept = {view["name"] for view in [each for each in views if each["state"] in TERMINAL][: asked.max_finished]}
-    return [view for view in views if view["state"] not in TERMINAL or view["name"] in kept]
+        return read(filters, most)
+    live = read([*filters, _one_of(LIVE)], most)
+    return [*live, *(read([*filters, _one_of(TERMINAL)], asked.max_finished) if asked.max_finished else ())]
+
+
+def _one_of(states: Iterable[str]) -> str:
+    return f"state in ({', '.join(sorted(states))})"
 
 
 def _table(client: Client, asked: Asked) -> list[View]:
-    filters = _filters(asked)
-    views = _few(client.runs(filters, limit=_SHOWN + 1 + (asked.max_finished or 0)), asked)
+    views = _views(client, asked, _SHOWN + 1)
     if not views:
         print("nothing is running or waiting; `turnout list runs` shows what was" if asked.is_plain else "no such run")
         return views

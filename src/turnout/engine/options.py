@@ -15,5 +15,6 @@ def options_of(spec: JobSpec) -> dict[str, object]:
         "repeat": spec.repeat, "nodes": spec.nodes, "schedule": str(spec.schedule), "concurrent": spec.concurrent,
         "parent_script": spec.parent_script_path, "held": spec.held, "keep_node": spec.keep_node,
         "direct_run": spec.direct, "setup": spec.setup.name if spec.setup is not None else None,
+        "docker": spec.container.image if spec.container is not None else None,
         "working_dir": spec.working_dir, "after": list(spec.after), "command": list(spec.display),
     }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -65,7 +66,7 @@ class Works:
         order = json.loads(launch.stdin)
         for name in ("directory", "cache"):
             order[name] = f"{_OURS}/{order[name]}"
-        order |= {"working_dir": job.spec.working_dir, "run": entry.name}
+        order |= {"working_dir": job.spec.working_dir, "run": entry.name, "lacks": _lacks(job.spec, order)}
         write_private(files / _order_path(entry), json.dumps(order))
         if job.spec.script is not None:
             write_private(files / _script_path(job.spec), filled(job.spec.script))
@@ -94,6 +95,13 @@ def _command(spec: JobSpec, entry: Entry) -> tuple[str, ...]:
     if spec.script is None:
         return tuple(entry.argv)
     return "bash", os.path.relpath(_script_path(spec), spec.working_dir or "."), *entry.argv
+
+
+def _lacks(spec: JobSpec, order: Mapping[str, object]) -> str:
+    """What has to be around a command that only an agent can bring, if whoever starts it does not; "" = nothing."""
+    if spec.container is not None and not order.get("contained"):
+        return f"its image {spec.container.image}"
+    return f"its setup {spec.setup.name}" if spec.setup is not None else ""
 
 
 def _script_path(spec: JobSpec) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from turnout.errors import ProviderError
@@ -16,14 +15,14 @@ def redrafted(spec: JobSpec, before: Sequence[DraftRun], after: Sequence[DraftRu
     """The job as the runs of its draft are now. What all runs have got in common is the job's; what differs is in
     their own commands. ProviderError for what a job cannot be."""
     pairs = _by_command(spec, list(zip(after, before, strict=True)))
-    env = _common([now for now, _ in pairs])
-    lines = {tuple(_lines(now, env)) for now, _ in pairs}
+    env, pairs = _shared_variables(pairs)
+    lines = {tuple(now.before) for now, _ in pairs}
     keeps_script = spec.script is not None and all(now.command[0] == then.command[0] for now, then in pairs)
     if keeps_script and len(lines) == 1:
         commands = [tuple(now.command[1:]) for now, _ in pairs]
         spec = replace(spec, script=_in_front(spec.script or "", *lines))
     else:
-        commands = [_as_command(spec, now, then, env) for now, then in pairs]
+        commands = [_as_command(spec, now, then) for now, then in pairs]
         spec = replace(spec, kind=CommandKind.COMMAND, script=None, script_path=None)
     is_edited = any(list(now.command) != list(then.command) for now, then in pairs)
     display = tuple(pairs[0][0].command) if is_edited and len(pairs) == 1 else spec.display
@@ -46,25 +45,27 @@ def _by_command(spec: JobSpec, pairs: list[tuple[DraftRun, DraftRun]]) -> list[t
     return [(replace(each, before=now.before, env=now.env), each) for each in each_then]
 
 
-def _as_command(spec: JobSpec, now: DraftRun, then: DraftRun, env: Mapping[str, str]) -> tuple[str, ...]:
+def _as_command(spec: JobSpec, now: DraftRun, then: DraftRun) -> tuple[str, ...]:
     """What the run executes if it is a command of its own."""
     command = tuple(now.command)
     if spec.script is not None and command[0] == then.command[0]:
         command = ("bash", "-c", filled(spec.script), *command)
-    lines = _lines(now, env)
-    return ("bash", "-c", "\n".join([*lines, 'exec "$@"']), "bash", *command) if lines else command
+    return ("bash", "-c", "\n".join([*now.before, 'exec "$@"']), "bash", *command) if now.before else command
 
 
-def _common(runs: Sequence[DraftRun]) -> dict[str, str]:
-    """The variables that every run has with the same value."""
-    first, *others = runs
-    return {name: value for name, value in first.env.items() if all(run.env.get(name) == value for run in others)}
-
-
-def _lines(run: DraftRun, env: Mapping[str, str]) -> list[str]:
-    """What the shell does before the run's command: its own variables, then its lines."""
-    own = [f"export {name}={shlex.quote(value)}" for name, value in sorted(run.env.items()) if name not in env]
-    return [*own, *run.before]
+def _shared_variables(pairs: list[tuple[DraftRun, DraftRun]]) -> tuple[dict[str, str], list[tuple[DraftRun, DraftRun]]]:
+    """The variables of the job, and its runs with lines that set what differs between them. Its value is a variable of
+    the job, under a name for that run: a command can be read by others, variables cannot."""
+    first, *others = (now for now, _ in pairs)
+    env = {name: value for name, value in first.env.items() if all(run.env.get(name) == value for run in others)}
+    common = frozenset(env)
+    changed = []
+    for number, (now, then) in enumerate(pairs):
+        own = {name: f"TURNOUT_OF_{number}_{name}" for name in sorted(now.env) if name not in common}
+        env |= {alias: now.env[name] for name, alias in own.items()}
+        lines = [f'export {name}="${alias}"' for name, alias in own.items()]
+        changed.append((replace(now, before=[*lines, *now.before]), then))
+    return env, changed
 
 
 def _in_front(script: str, lines: Sequence[str]) -> str:
