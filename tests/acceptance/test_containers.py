@@ -23,10 +23,12 @@ compute-targets:
     docker: {{image: {image}, program: {program}, network: none, options: [{binds}]}}
   absent: {{service: local, docker: {absent}}}
   broken: {{service: local, docker: {broken}}}
+  named: {{service: local, docker: {named}}}
   nowhere: {{service: local, docker: {{image: x, program: /nowhere/podman}}}}
 setups:
   greet: {{activate: export GREETING=hello, docker: {entry}}}
   heavy: {{pip-packages: [numpy], docker: {entry}}}
+  sulky: {{activate: exit 3, docker: {entry}}}
 """
 #: The image has no Python: the machine's own is shown to it.
 BINDS = [path for path in ("/usr", "/lib", "/lib64", "/etc/ld.so.cache") if os.path.exists(path)]
@@ -49,7 +51,8 @@ def lab(cli: Cli, engine: Engine) -> Iterator[Cli]:
     cli.home.mkdir(parents=True, exist_ok=True)
     settings = SETTINGS.format(
         entry=engine.entry(), absent=engine.entry(image="localhost/nope:1"), image=containers.IMAGE,
-        broken=engine.entry(options="[--no-such-option]"), program=engine.program,
+        broken=engine.entry(options="[--no-such-option]"), named=engine.entry(options="[--name, web]"),
+        program=engine.program,
         binds=", ".join(f"-v, {path}:{path}:ro" for path in BINDS),
     )  # fmt: skip
     (cli.home / "config.yaml").write_text(settings)
@@ -134,6 +137,37 @@ def test_a_script_and_a_setup(lab: Cli) -> None:
     assert done.stdout.startswith("hello you two in /") and done.stdout.endswith("/work\n")
     refused = lab("run", "--setup", "heavy", "true", check=False)
     assert refused.returncode == 2 and "--docker none" in refused.stderr
+
+
+@of_either
+def test_a_setup_that_cannot_be_switched_on_is_told(lab: Cli) -> None:
+    lab("run", "--setup", "sulky", "true")
+    assert "the activate lines of setup sulky failed, exit code 3" in lab("why", "run1").stdout
+
+
+def test_what_it_tells_of_itself_is_not_believed(lab: Cli, engine: Engine, tmp_path: Path) -> None:
+    """What agent and supervisor wrote down is out of reach in there: nothing is executed or ended by it."""
+    (lab.cwd / "forge.sh").write_text(
+        f"""printf '#!/bin/sh\\ntouch {tmp_path}/executed\\n' > evil; chmod +x evil
+cat output.txt && echo seen
+printf '{{"container": ["%s/evil", "x"]}}\\n{{"exit": {{}}}}\\n' "$PWD" >> ../ctl/record
+echo forged >> ../ctl/output; echo forged > ../ctl/stop.json; rm ../ctl/run.sh "$0"
+echo began; sleep 1000
+"""
+    )
+    run = start(lab, "sh", "forge.sh", options=("--retry", "never"))
+    (directory,) = (lab.home / "nodes").glob("*/runs/1.1")
+    assert b"evil" not in (directory / "ctl/record").read_bytes() and not (directory / "ctl/stop.json").exists()
+    os.kill(supervisor_pid(lab, run), signal.SIGKILL)
+    wait_until(lambda: state(lab, run) == "failed")
+    assert engine.names() == [] and not (tmp_path / "executed").exists()
+    assert "forged" not in lab("logs", run).stdout.splitlines() and "seen" in lab("logs", run).stdout
+
+
+@of_either
+def test_an_option_that_takes_its_name_is_refused(lab: Cli) -> None:
+    refused = lab("run", "--target", "named", "true", check=False)
+    assert refused.returncode == 2 and "docker: option --name is turnout's own" in refused.stderr
 
 
 @of_either

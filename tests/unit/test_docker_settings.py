@@ -22,6 +22,10 @@ def settings(folder: Path, text: str, project: str = "") -> config.Config:
     return config.gather(folder / "config.yaml", folder / "turnout.yaml").config()
 
 
+def in_container(container: Container) -> JobSpec:
+    return JobSpec(kind=CommandKind.COMMAND, display=("true",), runs=(RunSpec(argv=("true",)),), container=container)
+
+
 def test_short_and_long(tmp_path: Path) -> None:
     found = settings(
         tmp_path,
@@ -84,6 +88,21 @@ class TestWhatAJobGets:
     "container", [Container(image=""), Container(image="--privileged"), Container(image="x", pull="often")]
 )
 def test_a_hub_takes_no_other(container: Container) -> None:
-    spec = JobSpec(kind=CommandKind.COMMAND, display=("true",), runs=(RunSpec(argv=("true",)),), container=container)
     with pytest.raises(InvalidInput):
-        check(spec)
+        check(in_container(container))
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--name", "--name=web", "-d", "-dit", "-itd", "-d=true", "--detach", "--detach=true", "--cidfile", "--rm=false"],
+)
+def test_what_a_run_is_found_by_is_not_to_be_had(option: str) -> None:
+    """Else nobody could end its container, or it would go on without its run."""
+    with pytest.raises(InvalidInput, match=f"docker: option {option} ") as refused:
+        check(in_container(Container(image="x", options=("--shm-size", "8g", option, "web"))))
+    assert refused.value.hint == "leave it out of `options:`"
+
+
+def test_other_options_are_taken() -> None:
+    options = ("--rm", "-it", "-v/data:/data", "-eDEBUG=d", "-wd", "--detach-keys", "x", "--device", "/dev/x")
+    check(in_container(Container(image="x", options=options)))

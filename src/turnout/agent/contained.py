@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, List, Mapping, Sequence
+from contextlib import suppress
+from typing import List, Mapping, Sequence
 
 from turnout.agent import container_command, containers
 from turnout.agent.attempt import Attempt
 from turnout.agent.container_command import Files, Inside, Mount
 from turnout.agent.gpus import Gpus
-from turnout.agent.rundir import RunDir
+from turnout.agent.setups import FAILED
+from turnout.agent.stage import entrance_path, script_of
 from turnout.agent.supervisor import Order
 from turnout.wire.messages import JobOrder
 
@@ -23,18 +25,20 @@ def contain(
     directory. Returning means that it is written down whose container it is: who finds the attempt can end it.
     Raises CannotContain, OSError."""
     assert attempt.runtime is not None and job.container is not None
-    directory, runtime = attempt.directory, attempt.runtime
+    directory, runtime, nodes = attempt.directory, attempt.runtime, _nodes(attempt.gpus, gpus)
     name = containers.name_of(root, attempt.grant.run, attempt.grant.attempt)
     files = Files(containers.environment_path(directory), containers.id_path(directory))
     home = f"{directory.path}/home"
     os.makedirs(home, mode=0o700, exist_ok=True)
+    if job.setup is not None:
+        _write(entrance_path(directory) + FAILED, "")  # what is not there cannot be shown, nor be written to
     env = {_HOME: home, **shared, **order.env}
     env.pop("PWD", None)
     inside = Inside(
         argv=order.argv, env=env, directory=f"{order.dir}/{order.cwd}",
-        mounts=_mounts(directory, job, attempt.env, sdk),
-        gpus=attempt.gpus, vendor=gpus.vendor, gpu_nodes=_nodes(attempt.gpus, gpus), limits=(job.cpus, order.memory),
-        umask=0o077 if order.umask is None else order.umask,
+        mounts=[Mount(home, is_writable=True), *_mounts(attempt, job), Mount(sdk)],
+        gpus=_names(attempt.gpus, gpus), vendor=gpus.vendor, gpu_nodes=nodes, gpu_groups=_groups(nodes),
+        limits=(job.cpus, order.memory), umask=0o077 if order.umask is None else order.umask,
     )  # fmt: skip
     _write(files.env, container_command.environment_file(env))
     if os.path.lexists(files.id):
@@ -47,14 +51,39 @@ def contain(
     )  # fmt: skip
 
 
-def _mounts(directory: RunDir, job: JobOrder, env: Mapping[str, str], sdk: str) -> List[Mount]:
-    """The run's directory, what ``import turnout`` finds, and what it reads elsewhere."""
-    found: Dict[str, Mount] = {}
+def _mounts(attempt: Attempt, job: JobOrder) -> List[Mount]:
+    """Of the attempt's directory its files and what it logs, what is executed and printed only to be read; and what it
+    reads elsewhere. The rest of ``ctl/`` is what agent and supervisor go by: nothing in there may write it."""
+    directory = attempt.directory
+    found = {path: Mount(path, is_writable=True) for path in (directory.work, directory.track)}
+    found[directory.output] = Mount(directory.output)
+    script = script_of(directory, attempt.grant, job)
+    if script is not None and script.path.startswith(f"{directory.ctl}/"):
+        found[script.path] = Mount(script.path)
+    if job.setup is not None:
+        entrance = entrance_path(directory)
+        found[entrance] = Mount(entrance)
+        found[entrance + FAILED] = Mount(entrance + FAILED, is_writable=True)
     for name, given in job.inputs.items():
-        path = env.get(f"TURNOUT_{name.upper()}_DIR", "")
-        if path and not path.startswith(f"{directory.path}/"):
-            found[path] = Mount(path, is_writable=given.manifest is None)
-    return [Mount(directory.path, is_writable=True), Mount(sdk), *found.values()]
+        path = attempt.env.get(f"TURNOUT_{name.upper()}_DIR", "")
+        if path and not path.startswith(f"{directory.work}/"):
+            found[path] = Mount(path, is_writable=given.manifest is None or given.writable)
+    return list(found.values())
+
+
+def _names(ids: Sequence[str], gpus: Gpus) -> List[str]:
+    """By uuid, where it is known: a number counts what this agent may see, and a daemon may see more."""
+    uuids = {each.id: each.uuid for each in gpus.facts}
+    return [uuids.get(each) or each for each in ids]
+
+
+def _groups(nodes: Sequence[str]) -> List[int]:
+    """Whose files they are, besides root's and this user's own group."""
+    found = set()
+    for path in nodes:
+        with suppress(OSError):
+            found.add(os.stat(path).st_gid)
+    return sorted(found - {0, os.getgid()})
 
 
 def _nodes(ids: Sequence[str], gpus: Gpus) -> List[str]:

@@ -18,6 +18,7 @@ _THEIRS = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TMPDIR|PWD|OLDPWD|_|XDG_\w+|DOCKER_\w+|CONTAINERS?_\w+|REGISTRY_\w+|BUILDAH_\w+"
     r"|STORAGE_\w+|_?CONTAINERS_\w+|LD_\w+|GO[A-Z]+|NOTIFY_SOCKET|LISTEN_\w+|SSL_\w+|DBUS_\w+|(?i:\w+_proxy)"
 )
+_GROUP = "--group-add"
 _LONGEST_LINE = 60_000  # they read lines up to 64 kB
 _SHELL = 'if command -v bash >/dev/null 2>&1; then exec bash "$@"; else exec sh "$@"; fi'
 #: The first asks them to end it at once, the second clears away what is left of it; both, whether or not it is there.
@@ -39,7 +40,7 @@ class Runtime(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """A directory that is found inside under the same path."""
+    """A directory or file that is found inside under the same path."""
 
     path: str
     is_writable: bool = False
@@ -47,7 +48,8 @@ class Mount(NamedTuple):
 
 class Inside(NamedTuple):
     """What is to be executed, and what it finds there. `directory` is where it begins; `gpus` are what it is given, of
-    this `vendor` and with these files below /dev; `limits` are cpus and bytes of memory."""
+    this `vendor` and with these files below /dev, which only these groups may open; `limits` are cpus and bytes of
+    memory."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -56,6 +58,7 @@ class Inside(NamedTuple):
     gpus: Sequence[str] = ()
     vendor: str = ""
     gpu_nodes: Sequence[str] = ()
+    gpu_groups: Sequence[int] = ()
     limits: Tuple[Optional[int], Optional[int]] = (None, None)
     umask: int = 0o077
 
@@ -101,19 +104,23 @@ def client_environment(env: Mapping[str, str], node: Mapping[str, str]) -> Dict[
 
 
 def run(runtime: Runtime, order: ContainerOrder, name: Name, inside: Inside, files: Files) -> List[str]:
-    """The whole command. The image's own entry point is not used: what is executed is the run's command."""
-    argv = [runtime.program, "run", "--rm", "--name", name.name, "--label", name.label, "--cidfile", files.id]
-    argv += ["--log-driver", "none", "--security-opt", "label=disable", "--workdir", inside.directory]
-    argv += [*(["--init"] if runtime.has_init else []), *_user(runtime, inside.umask), *_limits(inside)]
+    """The whole command. The image's own entry point is not used: what is executed is the run's command.
+
+    The order's own options come after ours, and may say otherwise; but not about how it is found and ended.
+    """
+    argv = [runtime.program, "run", "--log-driver", "none", "--security-opt", "label=disable"]
+    argv += ["--workdir", inside.directory, *(["--init"] if runtime.has_init else [])]
+    argv += [*_user(runtime, inside.umask), *_limits(inside)]
     for mount in inside.mounts:
         argv += ["--mount", _mount(mount)]
     argv += ["--env-file", files.env]
     for variable in sorted(inside.env):
         if not is_theirs(variable):
             argv += ["--env", variable]
-    argv += _gpus(runtime, inside)
-    argv += ["--network", order.network] if order.network else []
-    return [*argv, *order.options, "--entrypoint", inside.argv[0], order.image, *inside.argv[1:]]
+    argv += [*_gpus(runtime, inside), *_groups(runtime, order, inside)]
+    argv += [*(["--network", order.network] if order.network else []), *order.options]
+    argv += ["--name", name.name, "--label", name.label, "--cidfile", files.id, "--rm", "--detach=false"]
+    return [*argv, "--entrypoint", inside.argv[0], order.image, *inside.argv[1:]]
 
 
 def cleanup(program: str, name: str) -> List[str]:
@@ -141,6 +148,19 @@ def _gpus(runtime: Runtime, inside: Inside) -> List[str]:
     if runtime.kind == "docker":
         return ["--gpus", f'"device={",".join(inside.gpus)}"']
     return [word for each in inside.gpus for word in ("--device", f"nvidia.com/gpu={each}")]
+
+
+def _groups(runtime: Runtime, order: ContainerOrder, inside: Inside) -> List[str]:
+    """With another user than root, a container has none of the groups that this user has out here.
+
+    Rootless podman can keep them all, but then takes no other group beside; rootless docker cannot.
+    """
+    is_podman = runtime.kind == "podman"
+    if not inside.gpu_groups or (is_podman and any(word.split("=")[0] == _GROUP for word in order.options)):
+        return []
+    if runtime.is_rootless:
+        return [_GROUP, "keep-groups"] if is_podman else []
+    return [word for group in inside.gpu_groups for word in (_GROUP, str(group))]
 
 
 def _mount(mount: Mount) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -83,21 +84,29 @@ def note_use(root: str, program: str) -> None:
 def clear_strays(root: str) -> None:
     """Ends the containers of this node whose attempt has no directory here any more: one is begun only in its own, and
     ended with it. Never raises."""
+    label = name_of(root, 0, 0).label
     for program in _used(root):
-        label = name_of(root, 0, 0).label
         listed = _ask([program, "ps", "-a", "--filter", f"label={label}", "--format", "{{.Names}}"]) or ""
         for name in listed.split():
-            run, attempt = name.split("-")[-2:]
-            if not os.path.isdir(os.path.join(root, "runs", f"{run}.{attempt}")):
+            key = _key_of(root, name)
+            if key and not os.path.isdir(os.path.join(root, "runs", key)):
                 say(f"container {name} is nobody's; ending it")
                 _execute(cleanup(program, name), _CLEAR_SECONDS)
 
 
 def clear(directory: RunDir) -> None:
-    """Ends the container of an attempt, if it had one, and clears it away. Never raises; may be repeated."""
-    told = record.read(directory.ctl).get("container")
-    if isinstance(told, list) and len(told) == 2:
-        _execute(cleanup(*map(str, told)), _CLEAR_SECONDS)
+    """Ends the container of an attempt, if it may have had one, and clears it away. Never raises; may be repeated.
+
+    Whom to ask, and for whom, is not taken from the directory: a run writes there.
+    """
+    runs, key = os.path.split(directory.path)
+    root = os.path.dirname(runs)
+    run, _, attempt = key.partition(".")
+    told = record.read(directory.ctl)
+    if not (run.isdecimal() and attempt.isdecimal()) or (told and "container" not in told):
+        return
+    for program in _used(root):
+        _execute(cleanup(program, name_of(root, int(run), int(attempt)).name), _CLEAR_SECONDS)
 
 
 def trouble(directory: RunDir, exit_code: int) -> str:
@@ -122,6 +131,13 @@ def id_path(directory: RunDir) -> str:
 
 def environment_path(directory: RunDir) -> str:
     return f"{directory.ctl}/container.env"
+
+
+def _key_of(root: str, name: str) -> str:
+    """Whose container it is that is called like this, as its directory is called; empty when it is none of ours."""
+    mine = name_of(root, 0, 0).name[: -len("0-0")]
+    found = re.fullmatch(re.escape(mine) + r"([0-9]+)-([0-9]+)", name)
+    return f"{found[1]}.{found[2]}" if found else ""
 
 
 def _find(names: List[str]) -> Runtime:

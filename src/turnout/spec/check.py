@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from turnout.errors import InvalidInput
@@ -14,6 +15,8 @@ from turnout.wire.manifest import BadManifest, check_path, is_digest
 
 MOST_RUNS = 1_000_000
 MOST_NODES = 10_000
+#: Options of a container's ``run`` by which it is found and ended with its run; ``-itd`` is three in one.
+_OURS = re.compile(r"--(name|cidfile|detach)(=.*)?|--rm=.*|-[itPq]*d.*", re.DOTALL)
 _LONGEST_TEXT = 128 * 1024  # Linux's limit for one argument or environment entry
 
 
@@ -106,6 +109,9 @@ def _container(spec: JobSpec) -> Iterator[InvalidInput]:
     words = (given.image, given.program or "", given.network or "", *given.options)
     if not given.image or given.image.startswith("-") or not all(map(_can_be_argument, words)):
         yield InvalidInput(f"{given.image!r} is no image", hint="write its name, as podman or docker take it")
+    for option in filter(_OURS.fullmatch, given.options):
+        what = f"docker: option {option} is turnout's own, which finds and ends a container by it"
+        yield InvalidInput(what, hint="leave it out of `options:`")
     if given.pull not in PULLS:
         yield InvalidInput(f"an image is pulled {given.pull!r}?", hint=f"write one of {', '.join(PULLS)}")
     if spec.setup is not None and spec.setup.needs_environment:
