@@ -8,8 +8,10 @@ from tests.integration.storing import Lab
 from tests.integration.storing import lab as lab
 from tests.integration.test_engine_sites import Town
 from tests.unit.test_pool_of_boxes import Box, pool_of
+from turnout.model.spec import Resources
 from turnout.plugin.provider import Failure, Provider
 from turnout.plugin.transport import Broken
+from turnout.store import schema
 
 
 class Row(Town):
@@ -25,6 +27,18 @@ class Row(Town):
     def hands(self) -> dict[str, str | None]:
         """The handles of the agents, by the box they are for."""
         return {agent.seat: agent.handle for agent in self.agents()}
+
+    def leave(self, seat: str) -> None:
+        """The agent on that box had nothing to do for long, and ended."""
+        for session in self.sessions.all():
+            if session.node.startswith(seat):
+                session.departing = True
+                session.hang_up(0)
+        self.boxes[seat].alive.clear()
+
+    def started(self) -> dict[str, int]:
+        """How many agents were ever started on each box."""
+        return {name: len(box.launches) for name, box in self.boxes.items()}
 
 
 @pytest.fixture
@@ -111,3 +125,79 @@ def test_a_dead_agent_is_replaced_at_once_however_long_others_could_not_be_start
         session.hang_up(0)
     row.tend(2, 3, 4)
     assert row.hands() == {"a": "a/2:9"}
+
+
+@pytest.mark.parametrize(
+    ("need", "small", "large"),
+    [
+        (Resources(gpus=1), {"gpus": 0}, {"gpus": 1}),
+        (Resources(gpus=1, gpu_memory=40), {"gpus": 1, "gpu_memory": 24}, {"gpus": 1, "gpu_memory": 80}),
+        (Resources(memory=64), {"memory": 16}, {"memory": 256}),
+        (Resources(cpus=8), {"cpus": 4}, {"cpus": 16}),
+    ],
+    ids=["gpus", "gpu-memory", "memory", "cpus"],
+)
+def test_a_run_goes_on_to_the_box_that_has_what_it_needs(
+    row: Row, need: Resources, small: dict[str, int], large: dict[str, int]
+) -> None:
+    row.lab.submit(("x",), resources=need)
+    row.tend(0)
+    row.greet(row.boxes["a"].launches[0], **{"cpus": 4, **small})
+    row.tend(1)
+    row.greet(row.boxes["b"].launches[0], **{"cpus": 4, **large})
+    assert row.lab.states("run1") == ["starting"]
+    assert row.started() == {"a": 1, "b": 1, "c": 0}
+
+
+def test_a_box_that_is_known_to_be_too_small_is_not_started_again_for_it(row: Row) -> None:
+    row.lab.submit(("x",), resources=Resources(gpus=1))
+    row.tend(0)
+    row.greet(row.boxes["a"].launches[0], cpus=4)
+    row.tend(1)
+    row.leave("a")
+    row.tend(2, 3)
+    row.restart()
+    row.fleet.recover()
+    row.boxes["b"].failure = Failure("No route to host")
+    row.tend(4, 5, 6, 7)
+    assert row.started() == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_run_that_no_box_can_take_starts_each_once(row: Row) -> None:
+    row.lab.submit(("x",), resources=Resources(gpus=1))
+    for second, seat in enumerate("abc"):
+        row.tend(3 * second)
+        row.greet(row.boxes[seat].launches[0], cpus=4)
+        row.leave(seat)
+    row.tend(*range(10, 60))
+    assert row.started() == {"a": 1, "b": 1, "c": 1} and row.agents() == []
+    row.lab.submit(("y",))
+    row.tend(60)
+    assert row.started() == {"a": 2, "b": 1, "c": 1}, "for others it is as good as ever"
+
+
+def test_after_a_while_it_is_tried_again_for_somebody_may_have_mended_it(row: Row) -> None:
+    row.lab.submit(("x",), resources=Resources(gpus=1))
+    for second, seat in enumerate("abc"):
+        row.tend(3 * second)
+        row.greet(row.boxes[seat].launches[0], cpus=4)
+        row.leave(seat)
+    row.tend(10)
+    long_ago = schema.agents.update().where(schema.agents.c.seat == "b").values(ended=schema.agents.c.ended - 3600)
+    row.lab.store.write(lambda tx: tx.connection.execute(long_ago))
+    row.tend(11)
+    assert row.started() == {"a": 1, "b": 2, "c": 1}
+    row.greet(row.boxes["b"].launches[1], cpus=4, gpus=1)
+    assert row.lab.states("run1") == ["starting"]
+
+
+def test_nodes_of_a_jobs_own_go_where_there_is_room_for_them(row: Row) -> None:
+    row.lab.submit(("x",))
+    row.tend(0)
+    row.lab.cancel("run1")
+    row.greet(row.boxes["a"].launches[0], cpus=4)
+    row.leave("a")
+    row.tend(1, 2)
+    row.lab.submit(("y",), resources=Resources(gpus=1), nodes=1)
+    row.tend(3)
+    assert row.started() == {"a": 1, "b": 1, "c": 0}

@@ -20,6 +20,7 @@ from turnout.model.spec import Resources
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
 from turnout.schedule.lease import LeaseTable
 from turnout.store.agents import Agent, Observed, find_by_token, live_agents
+from turnout.wire.gpus import GpuFacts, GpuRoom
 from turnout.wire.messages import Hello, NodeFacts, Poll
 
 LEASE = 10.0
@@ -111,16 +112,21 @@ class Town:
             self.fleet.tend(self.start + second)
             self.fleet.wait()
 
-    def greet(self, launch: Launch, *, cpus: int = 1, seconds: float | None = None) -> Hand:
+    def greet(
+        self, launch: Launch, *, cpus: int = 1, memory: int = PLENTY, gpus: int = 0, gpu_memory: int = 0,
+        seconds: float | None = None,
+    ) -> Hand:  # fmt: skip
         """The agent of this launch says hello, and takes what fits."""
         token = str(json.loads(launch.stdin)["token"])
         agent = self.lab.read(lambda connection: find_by_token(connection, token))
         assert agent is not None
-        facts = NodeFacts("host", cpus, PLENTY, [], "boot", 1, "3.11", "/")
+        devices = [GpuFacts(str(each), memory=gpu_memory) for each in range(gpus)]
+        facts = NodeFacts("host", cpus, memory, [each.id for each in devices], "boot", 1, "3.11", "/", devices)
         self.dispatch.welcome(agent, Hello(1, "1", facts, [])).result(30)
         session = self.sessions.get(agent.id)
         assert session is not None
-        self.dispatch.hear(session, Poll(cpus, PLENTY, 0, [], [], 0.0, seconds=seconds))
+        rooms = [GpuRoom(memory=each.memory or None) for each in devices]
+        self.dispatch.hear(session, Poll(cpus, memory, gpus, [], [], 0.0, gpu_rooms=rooms, seconds=seconds))
         taking = self.dispatch.take(session)
         if taking is not None:
             taking.result(30)
@@ -342,6 +348,52 @@ def test_near_its_end_a_node_gets_only_what_will_be_over_by_then(lab: Lab) -> No
     assert launch.need.seconds == 3600.0 and json.loads(launch.stdin)["seconds"] == 3600.0 - 300.0
     town.greet(launch, cpus=4, seconds=100.0)
     assert lab.states("run1") == ["queued"] and lab.states("run2") == ["starting"]
+
+
+def test_a_run_that_wants_a_gpu_does_not_wait_for_a_busy_node_without(lab: Lab) -> None:
+    town = Town(lab, most=5, need=Resources(cpus=4))
+    lab.submit(("long",))
+    town.tend(0)
+    town.greet(town.cluster.launches[0], cpus=4)
+    lab.submit(("x",), resources=Resources(gpus=1))
+    town.tend(3)
+    assert [launch.need.gpus for launch in town.cluster.launches] == [None, 1]
+    town.greet(town.cluster.launches[1], cpus=4, gpus=1)
+    assert lab.states("run2") == ["starting"]
+
+
+def test_nor_for_one_whose_memory_is_taken(lab: Lab) -> None:
+    town = Town(lab, most=5, need=Resources(cpus=4, memory=16))
+    lab.submit(("long",), resources=Resources(memory=12))
+    town.tend(0)
+    town.greet(town.cluster.launches[0], cpus=4, memory=16)
+    lab.submit(("small",), resources=Resources(memory=4))
+    town.tend(3)
+    assert len(town.cluster.launches) == 1
+    lab.submit(("large",), resources=Resources(memory=8))
+    town.tend(4)
+    assert len(town.cluster.launches) == 2
+
+
+@pytest.mark.parametrize("need", [Resources(cpus=8, gpus=1), Resources(cpus=8, memory=16)], ids=["gpus", "memory"])
+def test_runs_that_need_all_of_a_node_get_one_each(lab: Lab, need: Resources) -> None:
+    town = Town(lab, most=20, need=need)
+    lab.submit(*[("x",)] * 8, resources=Resources(memory=need.memory, gpus=need.gpus))
+    town.tend(0)
+    assert len(town.cluster.launches) == 8
+    town.greet(town.cluster.launches[0], cpus=8, memory=need.memory or PLENTY, gpus=need.gpus or 0)
+    town.tend(3, 4)
+    assert len(town.cluster.launches) == 8, "for each that waits there is one on its way"
+
+
+@pytest.mark.parametrize("given", [{"gpus": 0}, {"gpus": 1, "gpu_memory": 24}], ids=["none", "small"])
+def test_a_site_that_has_no_such_gpus_is_not_asked_for_more_and_more(lab: Lab, given: dict[str, int]) -> None:
+    town = Town(lab, most=10, need=Resources(cpus=4))
+    lab.submit(("x",), resources=Resources(gpus=1, gpu_memory=40))
+    town.tend(0)
+    town.greet(town.cluster.launches[0], cpus=4, **given)
+    town.tend(3, 4, 5)
+    assert len(town.cluster.launches) == 1 and lab.states("run1") == ["queued"]
 
 
 @pytest.mark.parametrize(

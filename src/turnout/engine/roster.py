@@ -18,9 +18,10 @@ from turnout.engine.sessions import Session, Sessions
 from turnout.engine.target import Target
 from turnout.engine.works import Works
 from turnout.model.ids import target_of
+from turnout.model.spec import Resources
 from turnout.plugin.provider import Handle
 from turnout.schedule.record import Lost, Returned
-from turnout.schedule.staffing import Opening, Post
+from turnout.schedule.staffing import Free, Opening, Post, Site
 from turnout.store import agents
 from turnout.store.agents import Agent, AgentState, Observed
 from turnout.store.store import Store
@@ -147,7 +148,8 @@ class Roster:
 
     def posts(self) -> list[Post]:
         """All of them, as who decides on more sees them."""
-        return [self._post(agent) for agent in self.all()]
+        site = self.target.site
+        return [self._post(agent, site) for agent in self.all()]
 
     def _change(self, agent: int, **changed: Any) -> bool:
         """False when it is not here any more."""
@@ -160,21 +162,20 @@ class Roster:
         with self._lock:
             self._known.pop(agent.id, None)
 
-    def _post(self, agent: Agent) -> Post:
+    def _post(self, agent: Agent, site: Site) -> Post:
         session = self.session(agent)
-        size = self.target.site.room(agent.need)
-        post = Post(queue=agent.queue, number=agent.number, seat=agent.seat, size=size)
+        post = Post(queue=agent.queue, number=agent.number, seat=agent.seat, size=site.room(agent.need))
         if session is None or not session.heard:
             phase = agent.observed.phase if agent.observed is not None else "pending"
             is_pending = agent.state is AgentState.LAUNCHING and phase in ("pending", "unknown")
             # Nobody counts on a machine that does not answer, where there are others.
             is_in_doubt = bool(agent.seat) and (agent.handle is None or phase == "unknown")
-            return replace(post, is_pending=is_pending, free=0.0 if is_in_doubt else None)
+            return replace(post, is_pending=is_pending, free=Free() if is_in_doubt else None)
         with self.means.sessions.lock:
-            is_over = session.leaving or session.departing or session.seconds == 0.0
-            free = 0.0 if is_over else max(0.0, session.room().slots)
-            seconds = size.seconds if session.seconds is None else session.seconds
-        return replace(post, size=replace(size, seconds=seconds), free=free)
+            seconds = post.size.seconds if session.seconds is None else session.seconds
+            # What a machine is asked for is what the run needed for which its agent was started: it has more.
+            size = Resources(seconds=seconds) if agent.seat else replace(post.size, seconds=seconds)
+            return replace(post, size=size, free=_free(session, agent, site))
 
     def _node(self, opening: Opening) -> str:
         if opening.seat:
@@ -186,6 +187,19 @@ class Roster:
         if "#" not in opening.queue and self.target.is_elastic:
             return f"{here}.{opening.number}"
         return here + "".join(opening.queue.partition("#")[1:])
+
+
+def _free(session: Session, agent: Agent, site: Site) -> Free:
+    """What an agent that was heard has left. If a site gave less to one that does nothing than it was asked for, the
+    next would get no more: what was asked for counts there."""
+    if session.leaving or session.departing or session.seconds == 0.0:
+        return Free()
+    if session.preparing:
+        return site.free(agent.need, agent.seat)
+    room, gpus = session.room(), site.free(agent.need, agent.seat).gpus
+    if session.held or gpus is None or len(gpus) < len(room.gpus):
+        gpus = room.gpus
+    return Free(slots=max(0.0, room.slots), memory=room.memory, gpus=gpus)
 
 
 def give_up(means: Means, agent: Agent, fact: Lost) -> None:

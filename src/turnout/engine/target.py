@@ -197,6 +197,7 @@ class Target:
             most_pending=terms.most_pending, usual=terms.need,
             max_runs=None if self.launches_runs else terms.max_runs,
             has_wall_time=able.wall_time, drain=terms.drain,
+            runs_per_gpu=terms.max_runs_per_gpu,
         )  # fmt: skip
 
     def interval(self, lease: float) -> float:

@@ -8,27 +8,51 @@ from dataclasses import dataclass, field, replace
 
 from turnout.model.spec import Resources
 from turnout.schedule.walltime import usable, wall_for
+from turnout.wire.gpus import GpuRoom, pick, reserve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Free:
+    """What is there for runs. Of memory and GPUs, None = nobody knows, and that is taken for enough."""
+
+    slots: float = 0.0
+    memory: int | None = None
+    gpus: Sequence[GpuRoom] | None = None
+
+    def take(self, need: Resources, runs: int) -> tuple[int, Free]:
+        """How many of so many runs that need this find room, and what is left then."""
+        share, memory = need.cpus or 1, need.memory or 0
+        taken = min(runs, int(max(0.0, self.slots) // share))
+        if memory and self.memory is not None:
+            taken = min(taken, max(0, self.memory) // memory)
+        gpus = self.gpus
+        if need.gpus and gpus is not None:
+            taken, gpus = _take_gpus(gpus, need, taken)
+        left = None if self.memory is None else self.memory - taken * memory
+        return taken, Free(slots=self.slots - taken * share, memory=left, gpus=gpus)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Runs of one job that wait in a queue; each needs `need`."""
+    """Runs of one job that wait in a queue; each needs `need`. The machines of the seats in `unfit` are known to have
+    less than that."""
 
     queue: str
     runs: int
     need: Resources = field(default_factory=Resources)
+    unfit: Collection[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """An agent that is there or was asked for. `free`: how many runs it can still take, None while it is not heard;
-    `size` is what it has, or will be given; `is_pending`: the site has not begun it."""
+    """An agent that is there or was asked for. `free` is what it has left, None while it is not heard; `size` is what
+    it has, or will be given; `is_pending`: the site has not begun it."""
 
     queue: str
     number: int = 0
     seat: str = ""
     size: Resources = field(default_factory=Resources)
-    free: float | None = None
+    free: Free | None = None
     is_pending: bool = False
 
 
@@ -48,7 +72,7 @@ class Site:
     number. `usual` is what an agent is given if no run needs more, `max_runs` how many runs it then takes at once.
     Where there are `seats`, each has one agent for the place's own queue; else it has one, or if it `is_elastic`,
     several. If it `has_wall_time`, an agent is ended after the time it was given, and takes nothing more for the last
-    part of it, `drain`."""
+    part of it, `drain`. So many runs may share a GPU: `runs_per_gpu`."""
 
     is_elastic: bool = False
     seats: Sequence[str] = ()
@@ -58,6 +82,7 @@ class Site:
     max_runs: int | None = None
     has_wall_time: bool = False
     drain: float | None = None
+    runs_per_gpu: int = 1
 
     def room(self, given: Resources) -> Resources:
         """The largest run that an agent can take which is given this."""
@@ -72,6 +97,14 @@ class Site:
             is_usual = usual is not None and need.seconds <= usual
             need = replace(need, seconds=None if is_usual else wall_for(need.seconds, self.drain))
         return merged(self.usual, need)
+
+    def free(self, size: Resources, seat: str = "") -> Free:
+        """What an agent of that size has which does nothing yet. It has no more GPUs than it was given; a machine that
+        has a seat gives all of its own, however many those are."""
+        slots = float(self.max_runs or size.cpus or 1)
+        if seat:
+            return Free(slots=slots)
+        return Free(slots=slots, memory=size.memory, gpus=[GpuRoom(runs=self.runs_per_gpu)] * (size.gpus or 0))
 
     def can_serve(self, need: Resources) -> bool:
         """False for a run that takes more slots than any agent there ever has."""
@@ -92,7 +125,7 @@ def openings(demands: Iterable[Demand], posts: Sequence[Post], site: Site) -> li
             continue
         left = staff.seat_runs(demand, demand.runs)
         while left > 0 and staff.open(demand):
-            left = staff.seat_runs(demand, left)
+            left = staff.seat_runs(demand, left - 1)
     return staff.opened
 
 
@@ -106,12 +139,19 @@ def merged(usual: Resources, need: Resources) -> Resources:
 
 @dataclass(slots=True)
 class _Chair:
-    """An agent, there or to come, with the slots that are not spoken for."""
+    """An agent, there or to come, with what is not spoken for."""
 
     queue: str
     seat: str
     size: Resources
-    slots: float
+    free: Free
+
+    def take(self, demand: Demand, runs: int) -> int:
+        """Takes so many of these runs as it can; gives how many."""
+        if self.queue != demand.queue or self.seat in demand.unfit or not _fits(demand.need, self.size):
+            return 0
+        taken, self.free = self.free.take(demand.need, runs)
+        return taken
 
 
 class _Staff:
@@ -121,8 +161,7 @@ class _Staff:
         self._numbers = {post.number for post in posts}
         self._pending = sum(post.is_pending for post in posts)
         self._chairs = [
-            _Chair(post.queue, post.seat, post.size, self._slots(post.size) if post.free is None else post.free)
-            for post in posts
+            _Chair(post.queue, post.seat, post.size, post.free or site.free(post.size, post.seat)) for post in posts
         ]
         self.opened: list[Opening] = []
 
@@ -131,53 +170,58 @@ class _Staff:
 
     def seat_runs(self, demand: Demand, runs: int) -> int:
         """Has the agents of its queue take so many of these runs as they can; gives how many are left."""
-        share = demand.need.cpus or 1
         for chair in self._chairs:
-            if chair.queue == demand.queue and fits(demand.need, chair.size):
-                taken = min(runs, int(chair.slots // share))
-                chair.slots -= taken * share
-                runs -= taken
+            runs -= chair.take(demand, runs)
         return runs
 
     def open(self, demand: Demand) -> bool:
-        """False when the site allows no more, or has no seat left."""
-        site = self._site
-        if site.is_elastic and not site.can_serve(demand.need):
+        """One more, which takes the first run of the demand. False when the site allows no more, or has no seat left
+        for such a run."""
+        if not self._is_allowed(demand.need):
             return False
-        if site.most is not None and len(self._chairs) >= site.most:
-            return False
-        if site.most_pending is not None and self._pending >= site.most_pending:
-            return False
-        seat = self._free_seat(demand.queue)
+        seat = self._free_seat(demand)
         if seat is None:
             return False
-        size = site.asked_for(demand.need)
+        size = self._site.asked_for(demand.need)
         number = next(each for each in itertools.count(1) if each not in self._numbers)
         self._numbers.add(number)
         self._queues.add(demand.queue)
         self._pending += 1
-        slots = max(self._slots(size), demand.need.cpus or 1)
-        self._chairs.append(_Chair(demand.queue, seat, site.room(size), slots))
+        free = self._site.free(size, seat)
+        _, free = replace(free, slots=max(free.slots, demand.need.cpus or 1)).take(demand.need, 1)
+        self._chairs.append(_Chair(demand.queue, seat, self._site.room(size), free))
         self.opened.append(Opening(queue=demand.queue, number=number, seat=seat, need=size))
         return True
 
-    def _slots(self, size: Resources) -> int:
-        return self._site.max_runs or size.cpus or 1
+    def _is_allowed(self, need: Resources) -> bool:
+        site = self._site
+        if site.is_elastic and not site.can_serve(need):
+            return False
+        if site.most is not None and len(self._chairs) >= site.most:
+            return False
+        return site.most_pending is None or self._pending < site.most_pending
 
-    def _free_seat(self, queue: str) -> str | None:
+    def _free_seat(self, demand: Demand) -> str | None:
         """The seat with the fewest agents, and none of this queue; "" where there are no seats."""
         if not self._site.seats:
             return ""
-        taken = {chair.seat for chair in self._chairs if chair.queue == queue}
-        free = [seat for seat in self._site.seats if seat not in taken]
+        taken = {chair.seat for chair in self._chairs if chair.queue == demand.queue}
+        free = [seat for seat in self._site.seats if seat not in taken and seat not in demand.unfit]
         return min(free, key=lambda seat: sum(chair.seat == seat for chair in self._chairs), default=None)
 
 
-def fits(need: Resources, size: Resources) -> bool:
-    """Whether an agent of that size can take such a run; what nobody knows of a size is enough."""
-    pairs = (
-        (need.cpus, size.cpus), (need.memory, size.memory), (need.gpus, size.gpus), (need.seconds, size.seconds),
-    )  # fmt: skip
+def _take_gpus(gpus: Sequence[GpuRoom], need: Resources, runs: int) -> tuple[int, Sequence[GpuRoom]]:
+    """How many of so many runs find their GPUs among these, and what is left of them then."""
+    for taken in range(runs):
+        if pick(gpus, need.gpus or 0, need.gpu_memory or 0) is None:
+            return taken, gpus
+        gpus = reserve(gpus, need.gpus or 0, need.gpu_memory or 0)
+    return runs, gpus
+
+
+def _fits(need: Resources, size: Resources) -> bool:
+    """Whether an agent of that size ever has the processors and the time; what nobody knows of a size is enough."""
+    pairs = ((need.cpus, size.cpus), (need.seconds, size.seconds))
     return all(wanted is None or given is None or wanted <= given for wanted, given in pairs)
 
 

@@ -136,6 +136,18 @@ def launches_of(connection: sa.Connection, queues: Collection[str]) -> dict[str,
     return found
 
 
+def newest_on_seats(connection: sa.Connection, queues: Collection[str], *, since: float) -> dict[str, int]:
+    """By seat, the newest agent of these queues that said what its machine has, if it was there after `since`."""
+    table = schema.agents
+    found: dict[str, int] = {}
+    told = (table.c.seat != "", table.c.facts.is_not(None), sa.or_(table.c.ended.is_(None), table.c.ended > since))
+    for part in in_parts(sorted(queues)):
+        select = sa.select(table.c.seat, sa.func.max(table.c.id)).where(table.c.queue.in_(part), *told)
+        for seat, agent in connection.execute(select.group_by(table.c.seat)):
+            found[seat] = max(agent, found.get(seat, 0))
+    return found
+
+
 def find_by_token(connection: sa.Connection, token: str) -> Agent | None:
     """The agent that has this token and is not gone."""
     table = schema.agents
