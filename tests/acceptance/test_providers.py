@@ -44,13 +44,15 @@ def project(cli: Cli) -> Cli:
     return cli
 
 
-def install_broken(folder: Path, name: str = "ruin") -> dict[str, str]:
+def install_broken(
+    folder: Path, name: str = "ruin", source: str = "import no_such_library_anywhere\n"
+) -> dict[str, str]:
     """Variables with which turnout finds a package whose provider of that name cannot be imported."""
     about = folder / "ruin-2.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: ruin\nVersion: 2.0\n")
     (about / "entry_points.txt").write_text(f"[turnout.providers]\n{name} = ruin:Ruin\n")
-    (folder / "ruin.py").write_text("import no_such_library_anywhere\n")
+    (folder / "ruin.py").write_text(source)
     return {"PYTHONPATH": str(folder)}
 
 
@@ -109,6 +111,29 @@ def test_a_broken_one_is_found_by_doctor_and_harms_nothing_else(cli: Cli, tmp_pa
     refused = cli("run", "--target", "fallen", "true", check=False, env=env)
     assert refused.returncode == 7 and "no_such_library_anywhere" in refused.stderr
     assert cli("run", "echo", "goes on", env=env).stdout.count("goes on") == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("import os\nos._exit(3)\n", "its process ended with exit code 3"),
+        ("import os\nos._exit(0)\n", "its process ended with exit code 0"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "its process was killed by signal 11"),
+    ],
+)
+def test_one_that_ends_its_process_is_broken_as_well(project: Cli, tmp_path: Path, source: str, said: str) -> None:
+    """An installed one, and one that is named by its path: both are told, and no other is."""
+    env = install_broken(tmp_path / "site", source=source)
+    (project.cwd / "places" / "cellar.py").write_text(source)
+    found = [each["what"] for each in json.loads(project("doctor", "--json", check=False, env=env).stdout)]
+    assert [what for what in found if what.startswith("provider ")] == [
+        f"provider cellar: {said}",
+        f"provider ruin: {said}",
+    ]
+    shown = project("provider", "show", "ruin", check=False, env=env)
+    assert shown.returncode == 7 and said in shown.stderr and "Traceback" not in shown.stderr
+    tested = project("provider", "test", "deep", check=False, env=env)
+    assert tested.returncode == 7 and f"{said} amid the checks" in tested.stderr
 
 
 def test_no_package_takes_the_place_of_ours(cli: Cli, tmp_path: Path) -> None:

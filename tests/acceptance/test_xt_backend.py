@@ -18,6 +18,7 @@ import pytest
 import turnout
 from tests.harness import Cli, at_terminal, processes_of, wait_until
 from turnout.compat.xt import backend_for
+from turnout.errors import InvalidInput
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "xt-backend"
 pytestmark = pytest.mark.timeout(120)
@@ -307,6 +308,19 @@ def test_the_hub_may_die_while_the_job_is_there(cli: Cli, project: Path) -> None
     assert cli("logs", "run1").stdout.endswith("done\n") and len(calls(cli, "submit_job")) == 1
 
 
+def test_a_hub_that_is_stopped_amid_a_submission_waits_for_it_and_makes_no_second_one(cli: Cli, project: Path) -> None:
+    file = project / "extensions" / "my_cloud_compute.py"
+    head = "        for box_name, runs in runs_by_box.items():\n"
+    file.write_text(file.read_text().replace(head, "        import time; time.sleep(7)\n" + head))
+    cli("run", "-d", "--target", "cloud4x", "echo", "hello")
+    wait_until(lambda: calls(cli, "submit_job"))
+    cli("hub", "stop")
+    cli("hub", "start")
+    wait_until(lambda: cli.json("show", "run1")["state"] == "completed", 60.0, "its command reached the hub")
+    assert cli.json("show", "run1")["service_job_id"] == "mcc-job1" and len(calls(cli, "submit_job")) == 1
+    assert "MyCloudCompute submits; it is waited for" in cli("hub", "logs").stdout
+
+
 def test_secrets_of_the_settings_reach_the_class_and_no_file(cli: Cli, project: Path) -> None:
     text = (project / "turnout.yaml").read_text().replace('sku: "G4"', 'sku: "G4", key: "secret:CLOUD_KEY"')
     (project / "turnout.yaml").write_text(text)
@@ -315,6 +329,10 @@ def test_secrets_of_the_settings_reach_the_class_and_no_file(cli: Cli, project: 
     assert calls(cli, "submit_job")[-1]["compute_def"]["key"] == "hunter2 and more"
     kept = [path for path in cli.home.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
     assert {path.name for path in kept} == {"secrets.json"}, "where secrets are kept"
+    (project / "calls.jsonl").unlink()
+    cli("provider", "test", "cloud4x", "--check", "cancel_ends_it")
+    (given,) = calls(cli, "submit_job")
+    assert given["compute_def"]["key"] == "hunter2 and more", "the kit is told them as well"
 
 
 class TestTheOtherWayRound:
@@ -354,6 +372,53 @@ class TestTheOtherWayRound:
         (record,) = backend.cancel_runs_by_user("b")
         assert set(record) == {"workspace", "run_name", "exper_name", "killed", "status", "before_status"}
         assert (record["run_name"], record["killed"]) == ("run3", True)
+
+    def test_a_job_is_cancelled_however_many_runs_it_has(self, cli: Cli) -> None:
+        backend = backend_for("local", turnout.Client(cli.home))
+        runs: list[dict[str, Any]] = [{"cmd_parts": ["sleep", str(1000 + number)]} for number in range(130)]
+        for part in (runs, runs[:2]):
+            backend.submit_job("xt7", part, "w", {}, None, 1, False, {}, "e", str(cli.cwd), {})
+        backend.submit_job("xt8", runs[:1], "w", {}, None, 1, False, {}, "e", str(cli.cwd), {})
+        (ended,) = backend.cancel_runs_by_job("xt7", {}).values()
+        assert len({each["run_name"] for each in ended}) == 132
+        wait_until(lambda: [view["name"] for view in cli.json("status")] == ["run133"])
+        assert [each["run_name"] for each in backend.cancel_runs_by_job("job3", {})["local"]] == ["run133"]
+
+    @pytest.mark.parametrize(
+        ("changed", "repeat", "said"),
+        [
+            ({"env_vars": {"SKU": "G16"}}, 1, "the runs of xt7 have different env_vars"),
+            ({"env_vars": None}, 1, "the runs of xt7 have different env_vars"),
+            ({"repeat": 3}, 1, "xt7 has 2 runs: only a single one can be repeated"),
+            ({}, 2, "xt7 has 2 runs: only a single one can be repeated"),
+        ],
+    )
+    def test_what_one_job_cannot_be_is_refused(self, cli: Cli, changed: dict[str, Any], repeat: int, said: str) -> None:
+        backend = backend_for("local", turnout.Client(cli.home))
+        run: dict[str, Any] = {"cmd_parts": ["true"], "env_vars": {"SKU": "G4"}, "repeat": 1}
+        with pytest.raises(InvalidInput, match=said):
+            backend.submit_job(
+                "xt7", [run, {**run, **changed}], "w", {}, None, repeat, False, {}, "e", str(cli.cwd), {}
+            )
+        assert cli.json("list", "runs") == []
+
+    def test_a_run_is_repeated_as_its_record_or_the_job_says(self, cli: Cli) -> None:
+        client = turnout.Client(cli.home)
+        backend = backend_for("local", client)
+        for record, job in ((2, 1), (1, 2), (2, 2)):
+            run: dict[str, Any] = {"cmd_parts": ["true"], "repeat": record}
+            name, _ = backend.submit_job("xt7", [run], "w", {}, None, job, False, {}, "e", str(cli.cwd), {})
+            assert client.wait(name, timeout=30)["counts"] == {"completed": 2}
+        with pytest.raises(InvalidInput, match="xt7 is repeated 3 times, its run 2 times"):
+            backend.submit_job("xt7", [run], "w", {}, None, 3, False, {}, "e", str(cli.cwd), {})
+
+    def test_no_finished_run_is_shown_where_none_is_wanted(self, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+        cli("run", "--wait", "true")
+        backend = backend_for("local", turnout.Client(cli.home))
+        backend.view_status(None, "", None, False, None, False, {}, None, 0)
+        assert capsys.readouterr().out == ""
+        backend.view_status(None, "", None, False, None, False, {}, None, None)
+        assert capsys.readouterr().out.startswith("run1\tcompleted")
 
 
 def test_own_tables_take_the_same_filters(cli: Cli) -> None:

@@ -32,6 +32,9 @@ class Mine(Provider):
 
     def submit(self, launches):
         full = Failure("full", kind="throttled", retry_after=3.0)
+        if launches[0].token == "slow":
+            print("about to submit", flush=True)
+            time.sleep(1)
         return [full if each.token == "no" else each.token + ":" + each.work.run for each in launches]
 
     def observe(self, handles):
@@ -150,6 +153,17 @@ def test_one_that_is_killed_is_told_so(make: Callable[..., Host]) -> None:
     assert host.call(plugin(), "find", "x") is None, "it is started again with the next call"
 
 
+def test_those_that_died_between_two_calls_leave_no_descriptor_open(make: Callable[..., Host]) -> None:
+    host = make()
+    first = int(host.call(plugin(), "find", "pid"))
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: host.pid is None)
+        first = int(host.call(plugin(), "find", "pid"))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_call_that_takes_too_long_is_a_failure_and_its_process_is_ended(make: Callable[..., Host]) -> None:
     host = make(limit=0.8)
     host.call(plugin(), "describe")
@@ -231,6 +245,32 @@ def test_a_hub_that_stops_does_not_wait_for_ever(make: Callable[..., Host], proj
         host.close()
         with pytest.raises(PluginFailure, match=r"ended .signal SIGKILL. in find"):
             hanging.result(5)
+
+
+def test_a_hub_that_stops_waits_for_what_is_being_submitted(
+    make: Callable[..., Host], project: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However little patience it has else: a submission whose answer is lost would be made again."""
+    monkeypatch.setattr("turnout.engine.host._FAREWELL", 0.1)
+    host = make()
+    with ThreadPoolExecutor() as threads, caplog.at_level("INFO"):
+        slow = threads.submit(host.call, plugin(), "submit", [launch("slow")])
+        wait_until(lambda: (project / "logs" / "own.log").exists())
+        wait_until(lambda: "about to submit" in (project / "logs" / "own.log").read_text())
+        host.close()
+        assert slow.result(5) == ["slow:run1"] and host.pid is None
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "own.mine.Mine submits; it is waited for, for up to " in said
+
+
+def test_nothing_begins_once_the_hub_is_about_to_stop(make: Callable[..., Host], project: Path) -> None:
+    host = make()
+    host.call(plugin(), "describe")
+    host.retire()
+    with pytest.raises(PluginFailure, match="the hub is about to stop") as caught:
+        host.call(plugin(), "submit", [launch("slow")])
+    assert caught.value.kind == "transient"
+    assert "about to submit" not in (project / "logs" / "own.log").read_text()
 
 
 def test_names_of_the_project_do_not_clash_with_ours(make: Callable[..., Host], project: Path) -> None:

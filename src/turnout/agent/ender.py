@@ -80,7 +80,7 @@ class Ender:
         attempt.supervisor = None
 
         def make_ready() -> None:
-            if attempt.phase is Phase.STARTED:
+            if attempt.uses_slot:  # the launcher may have said that it runs
                 attempt.phase = Phase.READY
                 self._holding.gpus.free(attempt)
 

@@ -89,8 +89,8 @@ def _unpack(body: bytes) -> Message:
 
 def serve(line: int, keep: int) -> None:
     """The launcher's life, from the fork to the end of the agent."""
+    gc.collect()  # first: what is found here closes files by their numbers, which will soon be those of others
     launcher = _Launcher(_detach(line), keep)
-    gc.collect()
     gc.freeze()
     gc.disable()
     try:

@@ -105,10 +105,15 @@ def hub_stop(json: bool) -> None:
     deadline = time.monotonic() + 20
     while HubRecord.load(home) is not None and time.monotonic() < deadline:
         time.sleep(0.01)
+    is_gone = HubRecord.load(home) is None
     if json:
-        render.print_json({"stopped": True, "pid": told["pid"]})
-    else:
+        render.print_json({"stopped": is_gone, "pid": told["pid"]})
+    elif is_gone:
         print(f"the hub (pid {told['pid']}) stopped; runs go on without it")
+    else:
+        print(
+            f"the hub (pid {told['pid']}) stops when what it has begun is over; `turnout hub logs` tells what that is"
+        )
 
 
 def hub_logs(lines: int, json: bool) -> None:

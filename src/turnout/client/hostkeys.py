@@ -67,7 +67,8 @@ class Standing:
 
     @property
     def is_known(self) -> bool:
-        return self.shown is None or self.shown in self.known
+        shown = self.shown  # whatever the machine is called where its key is written
+        return shown is None or any((key.type, key.blob) == (shown.type, shown.blob) for key in self.known)
 
     @property
     def is_changed(self) -> bool:
@@ -139,7 +140,7 @@ def _shown(way: Way, known: Sequence[HostKey]) -> HostKey:
             "StrictHostKeyChecking": "accept-new", "UserKnownHostsFile": str(file), "GlobalKnownHostsFile": os.devnull,
             "HashKnownHosts": "no", "PreferredAuthentications": "none", "BatchMode": "yes", "ControlPath": "none",
             "ConnectTimeout": "10", "ClearAllForwardings": "yes", "LogLevel": "ERROR", "UpdateHostKeys": "no",
-            "RemoteCommand": "none",
+            "RemoteCommand": "none", "CheckHostIP": "no",
         }  # fmt: skip
         if known:
             how["HostKeyAlgorithms"] = ",".join(dict.fromkeys(_ALGORITHMS.get(key.type, key.type) for key in known))

@@ -10,17 +10,22 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from turnout.config import Config, secrets, settings_at
 from turnout.config.problem import nearest
 from turnout.config.providing import KnownProvider, known_providers
-from turnout.errors import Internal, NotFound, ProviderError
+from turnout.errors import NotFound, ProviderError
 from turnout.home import Home, current_directory
 
 View = dict[str, Any]
-_PROGRAM = "turnout.testing.contract"
+_ARGV = (sys.executable, "-P", "-m", "turnout.testing.contract")
+#: How long it may take to load a provider, in seconds.
+_PATIENCE = 30.0
+_AT_A_TIME = 4
+_OURS = "turnout"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,25 +42,32 @@ def listed(home: Home) -> list[View]:
 
 
 def described(home: Home, name: str) -> View:
+    """What it says of itself, or why that cannot be had (``broken``): also one that ends or blocks its process."""
     settings = _settings(home)
     known = known_providers(settings)
     if name not in known:
         raise NotFound(f"no compute provider {name!r}", hint=nearest(name, known))
-    (told,) = _ask({"do": "describe", "providers": [_request(known[name], settings, home)]})
+    (told,) = _said_by([known[name]], settings, home)
     return {**_view(known[name]), **told}
 
 
 def broken(home: Home) -> list[View]:
+    """Each is looked at in a process of its own, but for ours, which share one: none is blamed for another."""
     settings = _settings(home)
     known = known_providers(settings)
-    asked = [_request(each, settings, home) for each in known.values()]
-    told = list(_ask({"do": "describe", "providers": asked}))
-    return [{**_view(each), **said} for each, said in zip(known.values(), told, strict=True) if said["broken"]]
+    ours = [each for each in known.values() if each.package == _OURS]
+    groups = [ours] if ours else []
+    groups += [[each] for each in known.values() if each.package != _OURS]
+    with ThreadPoolExecutor(_AT_A_TIME) as threads:
+        told = threads.map(lambda group: _said_by(group, settings, home), groups)
+        found = {each.name: said for group, answers in zip(groups, told, strict=True)
+                 for each, said in zip(group, answers, strict=True)}  # fmt: skip
+    return [{**_view(known[name]), **found[name]} for name in known if found[name]["broken"]]
 
 
 def tested(home: Home, test: Test, tell: Callable[[View], None]) -> View:
     asked = _asked_for(home, test.target)
-    report: View | None = None
+    report: View = {}
     for said in _ask({"do": "test", "provider": asked, "checks": list(test.checks), "patience": test.patience}):
         if "unknown" in said:
             raise NotFound(f"no check {said['unknown']!r}", hint=nearest(said["unknown"], said["known"]))
@@ -64,10 +76,10 @@ def tested(home: Home, test: Test, tell: Callable[[View], None]) -> View:
             raise ProviderError(message, hint=f"correct it; `turnout provider show {asked['name']}` looks again")
         if "outcome" in said:
             tell(said)
-        else:
+        elif "ended" not in said:
             report = said
-    if report is None:
-        raise Internal("the kit ended before its checks were made", hint="what it said is above")
+        elif not report:
+            raise ProviderError(f"its process {said['ended']} amid the checks", hint="what it said before is above")
     return {"target": test.target, **report}
 
 
@@ -98,21 +110,40 @@ def _request(known: KnownProvider, settings: Config, home: Home, target: str | N
     entry = settings.resolved(name) if name is not None else None
     own = dict(entry.settings) if entry is not None else {}
     code = entry.code if entry is not None else None
+    definition = dict(code.definition) if code is not None else {}
     return {
         "name": known.name, "code": known.code, "by_path": known.place is not None,
         "python_path": list(known.python_path), "target": name or "",
         "settings": own if target is None else secrets.revealed(own, home),
-        "definition": dict(code.definition) if code is not None else {},
+        "definition": definition if target is None else secrets.revealed(definition, home),
         "username": code.username if code is not None else "",
     }  # fmt: skip
 
 
+def _said_by(group: Sequence[KnownProvider], settings: Config, home: Home) -> list[View]:
+    """What each says of itself, of one process; broken are those of which nothing is heard before that ends."""
+    request = {"do": "describe", "providers": [_request(each, settings, home) for each in group]}
+    try:
+        done = subprocess.run(_ARGV, input=json.dumps(request).encode(), stdout=subprocess.PIPE, timeout=_PATIENCE)
+        output, end = done.stdout, _end(done.returncode)
+    except subprocess.TimeoutExpired as error:
+        output, end = error.output or b"", f"did not answer within {_PATIENCE:g} s"
+    told = [json.loads(line) for line in output.splitlines(keepends=True) if line.endswith(b"\n")]
+    silent = {"doc": "", "capabilities": None, "settings": None, "broken": f"its process {end}", "trace": ""}
+    return [*told, *(silent for _ in group[len(told) :])]
+
+
+def _end(code: int) -> str:
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+
+
 def _ask(request: View) -> Iterator[View]:
-    """What the other process says, line by line; what the provider prints goes to our standard error."""
-    argv = [sys.executable, "-P", "-m", _PROGRAM]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    """What the other process says, line by line; what the provider prints goes to our standard error. Last comes how
+    it ``ended``."""
+    with subprocess.Popen(_ARGV, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(json.dumps(request).encode())
         process.stdin.close()
         for line in process.stdout:
             yield json.loads(line)
+    yield {"ended": _end(process.returncode)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import threading
@@ -19,6 +20,7 @@ from turnout.engine.pipes import Ended, PipedProcess
 from turnout.plugin.provider import Failure
 from turnout.plugin.remote import METHODS, Plugin, plain
 
+_log = logging.getLogger(__name__)
 PROGRAM = "turnout.compat.child"
 T = TypeVar("T")
 _IDLE = 300.0
@@ -26,7 +28,7 @@ _LONGEST_LOG = 4 << 20
 _LAST_LINES = 20
 _PIECE = 1 << 16
 _HEARTBEAT = 1.0
-#: How long a call that is under way may take when the hub stops.
+#: How long a call that is under way may take when the hub stops; a submission as long as ever.
 _FAREWELL = 5.0
 #: How long a call may take, in seconds; the others as long as DEFAULT_LIMIT.
 LIMITS = {"submit": 300.0, "adjust": 300.0}
@@ -66,6 +68,8 @@ class Host:
         self._process: PipedProcess | None = None
         self._timer: threading.Timer | None = None
         self._last_used = 0.0
+        self._is_retired = False
+        self._submission = ("", 0.0)  # who submits, and until when that may take
 
     @property
     def pid(self) -> int | None:
@@ -76,9 +80,12 @@ class Host:
     def call(self, plugin: Plugin, method: str, *arguments: object) -> Any:
         """What the method of the plugin's instance answers. PluginFailure for all that can go wrong."""
         with self._lock:
+            if self._is_retired:
+                raise PluginFailure(f"{plugin.path} is not asked: the hub is about to stop")
             self._stop_timer()
             process = self._process
             if process is None or not process.is_alive:
+                self._end()
                 process = self._process = self._start()
             try:
                 raw = self._ask(process, plugin, method, arguments)
@@ -106,10 +113,16 @@ class Host:
         finally:
             process.kill()
 
+    def retire(self) -> None:
+        """No call begins any more. What is under way goes on."""
+        self._is_retired = True
+
     def close(self) -> None:
-        """Ends the process, if it must be amid a call, which then fails. The next call starts another."""
-        process = self._process
-        if not self._lock.acquire(timeout=_FAREWELL):
+        """Ends the process, if it must be amid a call, which then fails. The next call starts another.
+
+        A submission is waited for, for as long as it may take: nobody would know of it, and it would be made again."""
+        if not self._lock.acquire(timeout=_FAREWELL) and not self._await_submission():
+            process = self._process
             if process is not None:
                 process.end()
             self._lock.acquire()
@@ -119,10 +132,20 @@ class Host:
         finally:
             self._lock.release()
 
+    def _await_submission(self) -> bool:
+        """Whether one was under way and came to its end; then the lock is ours."""
+        who, deadline = self._submission
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        _log.info("%s submits; it is waited for, for up to %.0f s", who, left)
+        return self._lock.acquire(timeout=left + _FAREWELL)
+
     def _ask(self, process: PipedProcess, plugin: Plugin, method: str, arguments: Sequence[object]) -> Any:
         began = self._size_of_log()
         limit = self._limit or LIMITS.get(method, DEFAULT_LIMIT)
         deadline = time.monotonic() + limit
+        self._submission = (plugin.path, deadline) if method == "submit" else ("", 0.0)
         try:
             process.send(_request(plugin, method, arguments), deadline)
             line = process.receive(deadline)

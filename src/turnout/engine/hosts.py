@@ -32,6 +32,7 @@ class Hosts:
         self._is_shared = is_shared
         self._lock = threading.Lock()
         self._hosts: dict[tuple[str, ...], Host] = {}
+        self._is_closed = False
 
     def load(self, place: str, entry: TargetSettings, told: Mapping[str, object]) -> HostedProvider:
         """The provider of that place, whose class is loaded now. Denied on a shared hub; ProviderError, with what was
@@ -99,10 +100,14 @@ class Hosts:
             shutil.rmtree(fresh, ignore_errors=True)
 
     def close(self) -> None:
-        """Ends every process."""
+        """Ends every process, once what it submits is submitted. No call begins any more, at none."""
         with self._lock:
-            for host in self._hosts.values():
-                host.close()
+            self._is_closed = True
+            hosts = list(self._hosts.values())
+        for host in hosts:
+            host.retire()
+        for host in hosts:
+            host.close()
 
     def _host(self, code: ByPath) -> Host:
         key = (code.project, code.digest, *code.python_path)
@@ -111,6 +116,8 @@ class Hosts:
                 frozen = str(self._frozen / code.digest)
                 copy = (frozen, os.path.dirname(code.package)) if os.path.isdir(frozen) else ("", "")
                 self._hosts[key] = Host(Path(code.project), code.python_path, self._log(code), copy=copy)
+            if self._is_closed:
+                self._hosts[key].retire()
             return self._hosts[key]
 
     def _plugin(self, place: str, entry: TargetSettings, code: ByPath, told: Mapping[str, object]) -> Plugin:

@@ -9,6 +9,7 @@ from typing import Any
 import turnout
 from turnout.compat.xt import console
 from turnout.compat.xt.backends.backend_interface import BackendInterface, Record
+from turnout.errors import InvalidInput
 from turnout.model.state import STAGES, TERMINAL
 
 _JOB = "xt-job"
@@ -38,15 +39,15 @@ class _TargetBackend(BackendInterface):
         resume_name: str | None, repeat_count: int, using_hp: bool, runs_by_box: dict[str, list[Record]],
         experiment: str, snapshot_dir: str, args: dict[str, Any],
     ) -> tuple[str, str | None]:  # fmt: skip
-        """Submits them as one job, each record a run; (its name here, None). `env_vars` have to be the same for all."""
-        env = dict(job_runs[0].get("env_vars") or {}) if job_runs else {}
+        """Submits them as one job, each record a run; (its name here, None). InvalidInput where `env_vars` are not the
+        same for all, or one of several is to be repeated: a job here cannot be that."""
         wishes = {
-            "target": self._target, "workspace": workspace, "experiment": experiment, "env": env,
-            "tags": {_JOB: job_id},
+            "target": self._target, "workspace": workspace, "experiment": experiment,
+            "env": _variables(job_id, job_runs), "tags": {_JOB: job_id},
         }  # fmt: skip
+        repeat = _repeat(job_id, job_runs, repeat_count)
         commands = [_command(record) for record in job_runs]
         if len(commands) == 1:
-            repeat = repeat_count if repeat_count and repeat_count > 1 else None
             answer = self._client.submit_command(commands[0], cwd=snapshot_dir, repeat=repeat, **wishes)
         else:
             answer = self._client.submit_commands(commands, cwd=snapshot_dir, **wishes)
@@ -77,9 +78,9 @@ class _TargetBackend(BackendInterface):
 
     def cancel_runs_by_job(self, job_id: str, runs_by_box: dict[str, list[Record]]) -> dict[str, list[Record]]:
         """`job_id` is the name it was submitted under, or that it has here."""
-        names = [view["name"] for view in self._client.runs([f'tags.{_JOB} = "{job_id}"', self._here])]
-        ended = self._client.cancel(names) if names else self._client.cancel(job=job_id)
-        return {self._target: _records(ended)}
+        submitted = self._client.jobs([f'tags.{_JOB} = "{job_id}"', self._here], limit=1000)
+        jobs = [view["name"] for view in submitted] or [job_id]
+        return {self._target: [record for job in jobs for record in _records(self._client.cancel(job=job))]}
 
     def cancel_runs_by_user(self, box_name: str) -> list[Record]:
         return _records(self._client.cancel(everything=True, place=self._target))
@@ -100,8 +101,32 @@ class _TargetBackend(BackendInterface):
         filters += [f'job = "{job}" or tags.{_JOB} = "{job}"'] if job else []
         filters += [f"state = {status}"] if status else []
         views = self._client.runs(filters, limit=1000)
-        over = [view for view in views if view["state"] in TERMINAL][max_finished:] if max_finished else []
-        return [view for view in views if view not in over]
+        if max_finished is None:
+            return views
+        over = [view["name"] for view in views if view["state"] in TERMINAL][max_finished:]
+        return [view for view in views if view["name"] not in over]
+
+
+def _variables(job: str, records: list[Record]) -> dict[str, Any]:
+    found = [dict(record.get("env_vars") or {}) for record in records]
+    if any(each != found[0] for each in found):
+        hint = "submit those with the same ones together, or set what differs in their commands"
+        raise InvalidInput(f"the runs of {job} have different env_vars", hint=hint)
+    return found[0] if found else {}
+
+
+def _repeat(job: str, records: list[Record], of_job: int | None) -> int | None:
+    """How often its one run is to be executed, where that is more than once."""
+    of_runs = [int(record.get("repeat") or 1) for record in records]
+    asked = {count for count in (of_job or 1, *of_runs) if count > 1}
+    if not asked:
+        return None
+    if len(records) > 1:
+        hint = "submit each that is to be repeated alone, or one record for each time"
+        raise InvalidInput(f"{job} has {len(records)} runs: only a single one can be repeated", hint=hint)
+    if len(asked) > 1:
+        raise InvalidInput(f"{job} is repeated {of_job} times, its run {of_runs[0]} times", hint="give one of the two")
+    return asked.pop()
 
 
 def _command(record: Record) -> list[str]:
