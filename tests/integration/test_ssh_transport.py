@@ -41,6 +41,14 @@ def scratch(box: Box) -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """On a short path, for the sockets in it."""
+    made = Path(tempfile.mkdtemp(prefix="to-"))
+    yield made
+    shutil.rmtree(made)
+
+
 def way(box: Box, root: Path, controls: Path, *options: str) -> Ssh:
     settings = SshSettings(f"{USER}@127.0.0.1", box.port, [*box.options, *options])
     return Ssh(str(root), f"{controls}/hub.sock", settings, str(controls))
