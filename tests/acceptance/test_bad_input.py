@@ -306,13 +306,22 @@ class TestStateDirectory:
             "general: [\n": "config.yaml:2: ",
             "genral: {}\n": "unknown section 'genral'",
             "hub: {lease: soon}\n": "hub.lease: expected a number",
-            "compute-targets: {big: {service: cray}}\n": "no compute provider 'cray'",
         }.items():
             (cli.home / "config.yaml").write_text(content)
             done = cli("hub", "start", check=False)
             assert done.returncode in (USAGE, NOT_FOUND) and what in done.stderr, done.stderr
             wait_until(lambda: not processes_of(cli.home))
             assert not (cli.home / "hub.json").exists()
+
+    def test_one_of_its_targets_cannot_be_used(self, cli: Cli) -> None:
+        """Which is told, and costs the others nothing."""
+        cli.home.mkdir(mode=0o700)
+        (cli.home / "config.yaml").write_text("compute-targets: {big: {service: cray}}\n")
+        assert "target big: it cannot be used: no compute provider 'cray'" in cli("hub", "start").stderr
+        assert "no compute provider 'cray'" in refuses(cli, "run", "--target", "big", "true", code=NOT_FOUND)
+        assert cli("run", "--wait", "echo", "well").stdout.endswith("well\n")
+        said = cli("doctor", check=False).stdout
+        assert "problem  target big: it cannot be used" in said and "ok       target big" not in said
 
     def test_its_database_is_none(self, cli: Cli) -> None:
         cli.home.mkdir(mode=0o700)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -306,6 +306,28 @@ def test_a_grant_under_way_reaches_the_process_that_begins_meanwhile(hub: Hub, g
     assert taking is not None and len(taking.result(30)) == 1
     assert line.session is not stale
     assert names(line.poll(slots=0)) == ["run1"]
+
+
+@pytest.mark.parametrize("greets_first", [True, False])
+def test_a_node_is_let_go_whose_agent_begins_anew_meanwhile(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, greets_first: bool
+) -> None:
+    line = hub.line()
+    line.hello()
+    line.session.kept = True
+    write = hub.lab.store.write
+
+    def slow(work: Callable[[Tx], object]) -> object:
+        if greets_first:
+            line.hello()
+        done = write(work)
+        if not greets_first:
+            line.hello()
+        return done
+
+    monkeypatch.setattr(hub.lab.store, "write", slow)
+    assert hub.dispatch.let_go(line.agent.node) == [line.agent.id]
+    assert line.poll(kept=True).exit, "the agent hears of it"
 
 
 def test_after_a_restart_of_the_hub_all_goes_on(hub: Hub) -> None:

@@ -16,7 +16,7 @@ from turnout.agent import nvidia_smi
 from turnout.agent.attempt import Attempt, Phase
 from turnout.agent.gpu_neighbours import Neighbours
 from turnout.agent.gpu_sources import CannotLook, Computing, Device, Sight, environment, visible
-from turnout.agent.gpu_watch import attribute, owner_of
+from turnout.agent.gpu_watch import GpuWatch, attribute, owner_of
 from turnout.agent.gpus import Gpus, Seen
 from turnout.agent.holding import Holding, poll_numbers
 from turnout.agent.kfd import Kfd
@@ -237,6 +237,44 @@ class TestWhoseItIs:
         seen = attribute(sight, TWO, owners.get)
         assert seen == Seen({"0": 5 * GB}, {("0", "7.1"): 3 * GB}, {"1"})
         assert attribute(Sight({}, [Computing("GPU-bbbb", 2**22 + 7, 1)]), TWO, owners.get).foreign == set()
+
+
+def test_who_waits_for_one_has_them_looked_at_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Somebody may have begun to compute there since the last of the looks that are made every so often."""
+
+    class Source:
+        looks = 0
+
+        def look(self) -> Sight:
+            self.looks += 1
+            return Sight({}, [])
+
+    class AtOnce:
+        is_busy = False
+
+        def do(self, work: Any, then: Any) -> None:
+            then(work())
+
+    source, holding = (
+        Source(),
+        Holding(
+            NodeFacts("host", 2, 1 << 30, ["0"], "boot", 1, "3.11", "/"), poll_numbers(0), Gpus([d.facts for d in TWO])
+        ),
+    )
+    holding.is_gpu_wanted = True
+    watch = GpuWatch(
+        cast(Any, source), TWO, holding, cast(Any, AtOnce()), runs=str(tmp_path), launcher=0,
+        neighbours=Neighbours(str(tmp_path / "a")), on_change=lambda: None,
+    )  # fmt: skip
+    assert not watch.knows(), "nothing was seen yet"
+    watch.tend()
+    assert watch.knows() and source.looks == 1
+    watch.tend()
+    assert source.looks == 1, "nobody waits for it"
+    monkeypatch.setattr("turnout.agent.gpu_watch._FRESH", -1.0)
+    assert not watch.knows()
+    watch.tend()
+    assert source.looks == 2
 
 
 def test_what_cannot_be_written_down_fails_its_run_and_not_the_agent(

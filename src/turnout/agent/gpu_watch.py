@@ -16,7 +16,7 @@ from turnout.agent.holding import Holding
 from turnout.agent.log import say
 
 _EVERY = 5.0  # seconds between looks while GPUs are in use or wanted
-_FRESH = 2.0  # what was seen so long ago is good enough to start a run by
+_FRESH = 1.0  # what was seen so long ago is good enough to start a run by
 _MARK = b"TURNOUT_SPOOL="
 
 
@@ -37,18 +37,19 @@ class GpuWatch:
         self._neighbours = neighbours
         self._on_change = on_change
         self._looked: Optional[float] = None
+        self._is_awaited = False
         self._trouble = ""
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether a run may be started by what was seen."""
-        return self._looked is not None and time.monotonic() - self._looked < _EVERY + _FRESH
+    def knows(self) -> bool:
+        """Whether a run may be started by what was seen; if not, the next look is not put off."""
+        self._is_awaited = self._looked is None or time.monotonic() - self._looked > _FRESH
+        return not self._is_awaited
 
     def tend(self) -> None:
         """Has them looked at when it is time and anybody cares."""
         if self._carrier.is_busy or not self._devices or not self._is_wanted():
             return
-        if self._looked is None or time.monotonic() - self._looked >= _EVERY:
+        if self._is_awaited or self._looked is None or time.monotonic() - self._looked >= _EVERY:
             supervisors = {
                 attempt.supervisor.pid: attempt.key
                 for attempt in self._holding.attempts.values()
@@ -68,7 +69,7 @@ class GpuWatch:
 
     def _see(self, outcome: Union[Seen, Exception]) -> None:
         """What cannot be looked at is taken to be as it was."""
-        self._looked = time.monotonic()
+        self._looked, self._is_awaited = time.monotonic(), False
         if isinstance(outcome, CannotLook):
             if str(outcome) != self._trouble:
                 say(f"the GPUs cannot be looked at: {outcome}")

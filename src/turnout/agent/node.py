@@ -129,7 +129,7 @@ class Node:
         self._ender = Ender(self.holding, launcher, self._watch, leavings, self._mailbox, self._chores)
         self._starter = Starter(
             self.holding, launcher, self._ender, os.path.join(self._root, "sdk"),
-            lambda: self._gpus is None or self._gpus.is_fresh, neighbours,
+            lambda: self._gpus is None or self._gpus.knows(), neighbours,
         )  # fmt: skip
         cache, beside = Cache(str(order["cache"]), self._line()), os.path.dirname(str(order["cache"]))
         self._shelves = Shelf(f"{beside}/views"), Shelf(f"{beside}/setups")

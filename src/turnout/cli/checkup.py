@@ -158,7 +158,8 @@ def _hub(deep: bool, most: int) -> Iterator[Found]:
     yield Found("ok", f"hub {told['version']} runs, pid {told['pid']}")
     for name, target in sorted(targets.items()):
         agents = f"{target['agents']} agents" if target["agents"] else "an agent is started when a run needs one"
-        yield Found("ok", f"target {name}: {target['max_runs']} runs at once, {agents}")
+        if not target["trouble"]:
+            yield Found("ok", f"target {name}: {target['max_runs']} runs at once, {agents}")
     yield from _troubles(sorted(targets))
     yield from (_node(node) for node in nodes if node["cpus"] is not None)
     yield from _kept_files(kept, most)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -60,13 +61,17 @@ def hub_start(listen: str | None, json: bool) -> None:
     if listen is not None:
         check_address(listen)
     connect(Home.from_env(), listen=listen).close()
-    told = Client().hub()
+    client = Client()
+    told = client.hub()
     if listen and not told["tcp"]:
         raise Conflict("the hub runs already, and listens on no port", hint="`turnout hub stop`, then start it again")
     if json:
         render.print_json(told)
     else:
         print(f"the hub runs, pid {told['pid']}" + (f", also on http://{told['tcp']}" if told["tcp"] else ""))
+    for name, target in client.targets().items():
+        if target["trouble"]:
+            print(f"turnout: target {name}: {render.harmless(target['trouble'])}", file=sys.stderr)
 
 
 def hub_status(json: bool) -> None:

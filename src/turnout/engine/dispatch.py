@@ -157,19 +157,18 @@ class Dispatch:
 
     def let_go(self, node: str) -> list[int]:
         """Lets agents go that are kept on this node; gives them. On disk when this returns."""
-        kept = [session for session in self._sessions.all() if session.node == node and session.kept]
-        for session in kept:
-            self._store.write(lambda tx, agent=session.agent: set_kept(tx, agent, False))  # type: ignore[misc]
-            session.kept, session.leaving = False, True
-        return [session.agent for session in kept]
+        kept = [session.agent for session in self._sessions.all() if session.node == node and session.kept]
+        for agent in kept:
+            self._store.write(lambda tx, agent=agent: set_kept(tx, agent, False))  # type: ignore[misc]
+            self._sessions.let_go(agent)
+        return kept
 
     def dismiss(self) -> list[int]:
         """Has all agents leave as soon as they hold nothing; they get nothing more. Gives them."""
-        sessions = self._sessions.all()
-        with self._sessions.lock:
-            for session in sessions:
-                session.kept, session.leaving = False, True
-        return [session.agent for session in sessions]
+        agents = [session.agent for session in self._sessions.all()]
+        for agent in agents:
+            self._sessions.let_go(agent)
+        return agents
 
     def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders:
         """All that the agent should know now and may not have heard."""
@@ -189,9 +188,7 @@ class Dispatch:
         self, agent: Agent, max_runs: int, current: dict[Attempt, str | None], grants: list[Grant],
         hello: Hello | None = None, *, is_leased: bool = True,
     ) -> Session:  # fmt: skip
-        known = self._sessions.get(agent.id)  # newer than `agent`, which may have been read long ago
-        kept = known.kept if known is not None else agent.kept
-        session = Session(agent.id, agent.target, agent.node, max_runs, queue=agent.queue, kept=kept)
+        session = Session(agent.id, agent.target, agent.node, max_runs, queue=agent.queue, kept=agent.kept)
         session.grant(grants)
         session.stops = {attempt: Stop(*attempt, cancel) for attempt, cancel in current.items() if cancel is not None}
         if hello is not None:

@@ -150,6 +150,10 @@ class Sessions:
     def open(self, session: Session, now: float, *, is_leased: bool = True) -> Session:
         """Begins (or begins again) with an agent: a full lease; or none, while a site has it in a queue of its own."""
         with self.lock:
+            known = self._by_agent.get(session.agent)
+            if known is not None:  # it is newer than what `session` was made from
+                session.kept = known.kept or any(grant.keep for grant in session.unconfirmed.values())
+                session.leaving = known.leaving
             self._by_agent[session.agent] = session
             if is_leased:
                 self._leases.renew(session.agent, now)
@@ -166,6 +170,13 @@ class Sessions:
             session = self._by_agent.get(agent)
             if session is not None:
                 session.release(attempts)
+
+    def let_go(self, agent: int) -> None:
+        """It leaves, with what it was kept for, as soon as it has nothing to do."""
+        with self.lock:
+            session = self._by_agent.get(agent)
+            if session is not None:
+                session.kept, session.leaving = False, True
 
     def renew(self, agent: int, now: float) -> None:
         with self.lock:
