@@ -10,15 +10,28 @@ from turnout._version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from turnout.client import Client
+    from turnout.futures.completing import as_completed
+    from turnout.futures.errors import EngineLost, TaskTimeout, WorkerDied
+    from turnout.futures.executor import Executor
+    from turnout.futures.future import Future
 # Inside a run at once, and it is light: a child forked while a thread imports waits for that import for ever.
 if TYPE_CHECKING or "TURNOUT_SPOOL" in os.environ:
     from turnout.track import artifact, is_restart, log, output_dir, params, tag
 
-__all__ = ["Client", "__version__", "artifact", "is_restart", "log", "output_dir", "params", "tag"]
+__all__ = [
+    "Client", "EngineLost", "Executor", "Future", "TaskTimeout", "WorkerDied", "__version__", "artifact",
+    "as_completed", "is_restart", "log", "output_dir", "params", "tag",
+]  # fmt: skip
 
 _HOME = {
     "Client": "turnout.client",
+    "EngineLost": "turnout.futures.errors",
+    "Executor": "turnout.futures.executor",
+    "Future": "turnout.futures.future",
+    "TaskTimeout": "turnout.futures.errors",
+    "WorkerDied": "turnout.futures.errors",
     "artifact": "turnout.track",
+    "as_completed": "turnout.futures.completing",
     "is_restart": "turnout.track",
     "log": "turnout.track",
     "output_dir": "turnout.track",

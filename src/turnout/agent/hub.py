@@ -10,6 +10,7 @@ from turnout.wire.http import Answer, Connection, Unreachable
 from turnout.wire.messages import Hello, Orders, Poll, Welcome
 
 _PACK_SIZE = 16 << 20
+_PAUSE, _PAUSE_AT_A_SOCKET = 1.0, 0.2  # whether a socket of this machine is there costs nothing to see
 T = TypeVar("T")
 
 
@@ -26,6 +27,9 @@ class HubLine:
 
     def __init__(self, address: Union[str, List[str]], token: str) -> None:
         self._connection = Connection(address, token, timeout=30.0)
+        is_socket = isinstance(address, str) and address.startswith("/")
+        self.longest_pause = _PAUSE_AT_A_SOCKET if is_socket else _PAUSE
+        """seconds between tries while the hub does not answer"""
 
     def hello(self, message: Hello) -> Welcome:
         return _understand(messages.load_welcome, self._ask("/wire/hello", messages.dump(message)))

@@ -13,7 +13,7 @@ from turnout.agent.log import say_error
 from turnout.wire.http import Unreachable
 from turnout.wire.messages import Orders, Poll
 
-RETRY_LEAST, RETRY_MOST = 0.05, 1.0
+RETRY_LEAST = 0.05
 _REPEAT_SECONDS = 0.1
 _HAND_OVER_SECONDS = 5.0
 
@@ -45,7 +45,7 @@ class Poller:
                     say_error("a poll failed")
                 self._mailbox.post(lambda error=error: self._take_trouble(error))  # type: ignore[misc]
                 time.sleep(pause)
-                pause = min(pause * 2, RETRY_MOST)
+                pause = min(pause * 2, self._line.longest_pause)
                 continue
             pause = RETRY_LEAST
             self._hand_over(orders, asked, sent)

@@ -15,7 +15,7 @@ from turnout.agent.hub import HubLine, Refused
 from turnout.agent.intake import Intake
 from turnout.agent.leavings import Leavings
 from turnout.agent.log import say
-from turnout.agent.poller import RETRY_LEAST, RETRY_MOST
+from turnout.agent.poller import RETRY_LEAST
 from turnout.wire.http import Unreachable
 from turnout.wire.messages import Hello, Orders, Poll, Welcome
 from turnout.wire.protocol import PROTOCOL
@@ -223,7 +223,7 @@ class Teller:
 
     def _put_off(self, error: Exception) -> None:
         self._retry_at = time.monotonic() + self._pause
-        self._pause = min(self._pause * 2, RETRY_MOST)
+        self._pause = min(self._pause * 2, self._line.longest_pause)
         if not isinstance(error, (Unreachable, Refused)):
             say(f"a request failed: {error!r}")
         self.take_trouble(error)

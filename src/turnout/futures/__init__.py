@@ -1,0 +1,1 @@
+"""Python functions on warm workers. Empty on purpose: a worker loads this before all else."""
