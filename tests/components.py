@@ -57,6 +57,11 @@ def slurm_accounting() -> None:
     _needed("slurmdbd" if found else None, "Slurm's accounting", f"apt install {packages}")
 
 
+def redis_server() -> str:
+    """The path of Redis; see `_needed`."""
+    return _needed(shutil.which("redis-server"), "Redis", "apt install redis-server")
+
+
 def gridengine() -> None:
     """The daemons and commands of Grid Engine. Only root can start them; see `_needed`."""
     found = shutil.which("sge_execd", path="/usr/sbin") and shutil.which("sge_qmaster", path="/usr/sbin")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,6 +95,18 @@ class Cli:
     @staticmethod
     def argv(*args: str) -> list[str]:
         return [sys.executable, "-m", "turnout.cli", *args]
+
+
+def run_example(user: Cli, *words: str, check: bool = True) -> str:
+    """What ``examples/functions/pi.py`` prints when this user runs it; a copy of it, in the user's directory. Unless it
+    is to be well (`check`), its errors."""
+    shutil.copytree(Path(__file__).parents[1] / "examples" / "functions", user.cwd, dirs_exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "pi.py", *words], cwd=user.cwd, env=user_environment(user.home), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=100.0,
+    )  # fmt: skip
+    assert not check or done.returncode == 0, done.stderr
+    return done.stdout if check else done.stderr
 
 
 def at_terminal(user: Cli, answer: str, *args: str, columns: int = 200, interrupt_at: Sequence[str] = ()) -> str:

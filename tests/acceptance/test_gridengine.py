@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import components, gridengine
-from tests.harness import Cli, wait_until
+from tests.harness import Cli, run_example, wait_until
 
 pytestmark = [pytest.mark.xdist_group("gridengine"), pytest.mark.timeout(150)]
 
@@ -56,3 +56,8 @@ def test_a_job_that_is_ended_behind_our_back(lab: Cli, tmp_path: Path) -> None:
     wait_until(lambda: lab.json("show", name)["attempts"] == 2, 60.0)
     go.touch()
     wait_until(lambda: lab.json("show", name)["state"] == "completed", 60.0)
+
+
+def test_python_functions_on_its_nodes(lab: Cli) -> None:
+    assert run_example(lab, "grid") == "pi is about 3.14\n"
+    assert {view["state"] for view in lab.json("list", "runs")} == {"completed"}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import site
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import turnout
 from tests import components
-from tests.harness import Cli, wait_until
+from tests.harness import Cli, run_example, wait_until
 from tests.netns import Yard, running_hosts
 
 pytestmark = [pytest.mark.xdist_group("sshd"), pytest.mark.timeout(200)]
@@ -88,3 +91,19 @@ def test_by_way_of_another_host(cli: Cli, yard: Yard) -> None:
     done = cli("run", "--wait", "--target", "inner", "hostname")
     assert done.stdout == "cyd\n"
     assert cli("ssh", "inner", "--", "hostname").stdout == "cyd\n"
+
+
+def test_python_functions_on_its_boxes(lab: Cli, yard: Yard) -> None:
+    """The users there have no part in our Python, but may read its packages."""
+    python = yard.folder / "python"
+    paths = ":".join([*site.getsitepackages(), str(Path(turnout.__file__).parents[1])])
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{paths}" exec /usr/bin/python3 "$@"\n')
+    python.chmod(0o755)
+    assert run_example(lab, "lab", f"{yard.subnet}.254", str(python)) == "pi is about 3.14\n"
+    assert {view["state"] for view in lab.json("list", "runs")} == {"completed"}
+
+
+def test_functions_where_no_worker_can_start(lab: Cli, yard: Yard) -> None:
+    """Nobody waits for ever: it is said, and where to look."""
+    done = run_example(lab, "lab", f"{yard.subnet}.254", "/bin/false", check=False)
+    assert "EngineLost: all workers on lab have ended" in done

@@ -11,7 +11,7 @@ import pytest
 
 from tests import components
 from tests.batching import Commands, is_alive
-from tests.harness import Cli, wait_until
+from tests.harness import Cli, run_example, wait_until
 from tests.slurm import Cluster, running_cluster
 from tests.sshd import USER, running_box
 
@@ -173,3 +173,10 @@ def test_over_ssh_to_a_login_node(cli: Cli, cluster: Cluster) -> None:
         cli("hub", "stop")
     cluster("scancel", "-u", USER)
     wait_until(lambda: not cluster.jobs(), 30.0)
+
+
+def test_python_functions_on_its_nodes(lab: Cli, cluster: Cluster) -> None:
+    """Their workers are runs; what lies beside the script comes with the snapshot."""
+    assert run_example(lab, "cluster") == "pi is about 3.14\n"
+    views = lab.json("list", "runs")
+    assert {(view["state"], view["label"], view["target"]) for view in views} == {("completed", "workers", "cluster")}

@@ -34,6 +34,8 @@ PAGES = [
     "docs/howto/run-styles.md",
     "docs/howto/add-a-provider.md",
     "docs/howto/xt-backends.md",
+    "docs/howto/functions.md",
+    "docs/howto/calculation-backends.md",
 ]
 
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -382,7 +382,8 @@ class TestTerms:
         ("given", "what"),
         [
             ({"workers": 0}, "workers"), ({"resources": {"cpus": 0}}, "cpus"),
-            ({"resources": {"memory": "x"}}, "memory"), ({"timeout": -1}, "timeout"), ({"timeout": "soon"}, "timeout"), ({"retries": -1}, "retries"),
+            ({"resources": {"memory": "x"}}, "memory"), ({"timeout": -1}, "timeout"),
+            ({"timeout": "soon"}, "timeout"), ({"retries": -1}, "retries"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_is_refused(self, given: dict[str, Any], what: str) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+BACKEND = "CalculationBackend"
+
 
 def run(program: str, path: Path | None = None) -> str:
     """What a program prints in a fresh interpreter with the aliases."""
@@ -29,7 +31,14 @@ def run(program: str, path: Path | None = None) -> str:
         ("import turnout.compat.xt as ours, xtlib; print(ours.__name__, ours.__spec__.name)", "turnout.compat.xt " * 2),
         ("import xtlib.nothing", "ModuleNotFoundError: No module named 'xtlib.nothing'"),
         ("import metapipe", "ModuleNotFoundError: No module named 'metapipe'"),
-        ("import openff.evaluator", "ModuleNotFoundError: No module named 'openff'"),
+        ("from propertyestimator.backends import CalculationBackend as B, DaskLSFBackend; print(B.__name__)", BACKEND),
+        ("import openff.evaluator.backends as b; print(b.CalculationBackend.__name__)", BACKEND),
+        ("from openff.evaluator.backends.backends import CalculationBackend as B; print(B.__name__)", BACKEND),
+        ("from openff.evaluator.backends.dask import DaskLocalCluster as B; print(B.__name__)", "DaskLocalCluster"),
+        ("from propertyestimator.backends.dask import DaskPBSBackend as B; print(B.__name__)", "DaskPBSBackend"),
+        ("from openff.evaluator.backends import *; print(QueueWorkerResources().seconds)", "3600"),
+        ("import openff.evaluator.backends, sys; print('distributed' in sys.modules)", "False"),
+        ("import openff.toolkit", "ModuleNotFoundError: No module named 'openff.toolkit'"),
     ],
 )
 def test_what_is_found(program: str, printed: str) -> None:
@@ -43,6 +52,17 @@ def test_a_real_package_comes_first_and_a_part_of_it_is_never_ours(tmp_path: Pat
     assert run("import xtlib; print(xtlib.who)", tmp_path) == "the real one"
     assert run("import xtlib.console", tmp_path) == "ModuleNotFoundError: No module named 'xtlib.console'"
     assert run("import interface; print(interface.Interface.who)", tmp_path) == "theirs"
+
+
+def test_a_place_that_others_share_is_no_package(tmp_path: Path) -> None:
+    """Where only other parts of ``openff`` are installed, they are found, and ours beside them."""
+    (tmp_path / "openff" / "units").mkdir(parents=True)
+    (tmp_path / "openff" / "units" / "__init__.py").write_text("who = 'theirs'\n")
+    both = "import openff.units, openff.evaluator.backends as b; print(openff.units.who, b.ComputeResources.__name__)"
+    assert run(both, tmp_path) == "theirs ComputeResources"
+    (tmp_path / "openff" / "evaluator").mkdir()
+    (tmp_path / "openff" / "evaluator" / "__init__.py").write_text("")
+    assert run(both, tmp_path) == "ModuleNotFoundError: No module named 'openff.evaluator.backends'"
 
 
 def test_without_them_nothing_is_found() -> None:

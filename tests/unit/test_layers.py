@@ -41,8 +41,10 @@ SEES: dict[str, set[str]] = {
     "snapshot": RULES | {"config", "blobs"},
     "store": RULES | {"config", "blobs", "_version"},
     "engine": MEANS,
-    "futures": MEANS,
-    "compat": RULES | {"config", "turnout"},  # their interfaces over ours: what any user of turnout may import
+    "futures": MEANS
+    | {"client", "turnout"},  # workers elsewhere, and what came of calls, are runs as users submit them
+    "compat": RULES
+    | {"config", "futures", "turnout"},  # their interfaces over ours: what any user of turnout may import
     "hub": WORK,
     "ui": WORK | {"hub"},
     "client": WORDS | {"spec", "query", "snapshot", "config", "home", "_version"},  # it checks and freezes by itself

@@ -10,7 +10,8 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
-#: The name that is imported -> our module with the same names in it. One that does not exist is no alias.
+#: The name that is imported -> our module with the same names in it; an empty one: it is only a place for others. One
+#: that does not exist is no alias.
 TABLE: Mapping[str, str] = {
     "interface": "turnout.compat.xt.interface",
     "xtlib": "turnout.compat.xt",
@@ -20,10 +21,15 @@ TABLE: Mapping[str, str] = {
     "xtlib.run": "turnout.compat.xt.run",
     "metapipe": "turnout.compat.metapipe",
     "metapipe.models": "turnout.compat.metapipe.models",
-    "propertyestimator": "turnout.compat.openff",
-    "propertyestimator.backends": "turnout.compat.openff.backends",
-    "openff.evaluator": "turnout.compat.openff",
-    "openff.evaluator.backends": "turnout.compat.openff.backends",
+    "propertyestimator": "",
+    "propertyestimator.backends": "turnout.compat.openff",
+    "propertyestimator.backends.backends": "turnout.compat.openff",
+    "propertyestimator.backends.dask": "turnout.compat.openff.dask",
+    "openff": "",
+    "openff.evaluator": "",
+    "openff.evaluator.backends": "turnout.compat.openff",
+    "openff.evaluator.backends.backends": "turnout.compat.openff",
+    "openff.evaluator.backends.dask": "turnout.compat.openff.dask",
 }
 
 
@@ -37,6 +43,8 @@ class _Alias(Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
+        if not self._ours:
+            return
         found = vars(import_module(self._ours))
         vars(module).update({name: each for name, each in found.items() if not _is_of_the_module(name)})
 
@@ -59,14 +67,14 @@ class Aliases(MetaPathFinder):
 
 
 def _is_ours(above: str) -> bool:
-    """Whether the package above is one of our aliases, or is only a place for such."""
+    """Whether the package above is one of our aliases, or only a place for others: a namespace, which no file makes."""
     spec = getattr(sys.modules.get(above), "__spec__", None)
-    return above not in TABLE or (spec is not None and isinstance(spec.loader, _Alias))
+    return above not in TABLE or (spec is not None and spec.origin is None)
 
 
 def _exists(ours: str) -> bool:
     try:
-        return find_spec(ours) is not None
+        return not ours or find_spec(ours) is not None
     except ModuleNotFoundError:
         return False
 

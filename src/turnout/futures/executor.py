@@ -14,6 +14,7 @@ from turnout.futures.engine import Engine, Needs, Terms
 from turnout.futures.future import Future
 from turnout.futures.mapping import Mapped
 from turnout.futures.pool import Pool, Submitted
+from turnout.futures.record import Record
 from turnout.model.measures import parse_seconds, parse_size
 
 T = TypeVar("T")
@@ -21,16 +22,19 @@ T = TypeVar("T")
 
 class Executor(futures.Executor):
     """Calls functions on `workers` workers, each of which has `resources` (``{"cpus": 2, "memory": "4G", "gpus": 1}``)
-    for the one call it is at: processes on this machine, unless `target` says where else.
+    for the one call it is at. They are processes on this machine, unless `target` says where else: the name of a target
+    of turnout, on which Dask's workers are started; an engine of `turnout.futures`; or a calculation backend.
 
     A call whose process dies is made again `retries` times; one that takes longer than `timeout` seconds is ended.
-    Each worker first calls `initializer`; so many `workers_per_gpu` share a GPU.
+    Each worker first calls `initializer`; so many `workers_per_gpu` share a GPU. With `record`, what came of the calls
+    is kept in the end as a job, under that name if it is one.
     """
 
     def __init__(
-        self, target: Engine | str | None = None, workers: int | None = None,
+        self, target: Any = None, workers: int | None = None,
         resources: Mapping[str, Any] | None = None, *, retries: int = 2, timeout: float | str | None = None,
         initializer: Callable[..., Any] | None = None, initargs: tuple[Any, ...] = (), workers_per_gpu: int = 1,
+        record: bool | str = False,
     ) -> None:  # fmt: skip
         count = workers if workers is not None else len(os.sched_getaffinity(0))
         if count < 1:
@@ -38,14 +42,16 @@ class Executor(futures.Executor):
         needs = _needs(resources or {}, Needs())
         self._terms = Terms(None, _seconds(timeout), _count("retries", retries))
         self._needs = needs
-        if isinstance(target, Engine):
-            engine = target
-        else:
+        kept = Record(record if isinstance(record, str) else "functions") if record else None
+        if target is None or target == "local":
             from turnout.futures.local.crew import Crew
 
             first = None if initializer is None else _First(initializer, initargs)
-            engine = Crew(count, needs, per_gpu=workers_per_gpu, first=first)
-        self._pool = Pool(engine, count)
+            self._pool = Pool(Crew(count, needs, per_gpu=workers_per_gpu, first=first), count, kept)
+            return
+        if initializer is not None:
+            raise InvalidInput("initializer: only workers of this machine take one", hint="leave out the target")
+        self._pool = Pool(_engine(target, count, needs), count, kept)
 
     def options(self, *, retries: int | None = None, timeout: float | str | None = None, **resources: Any) -> Executor:
         """The same executor, for calls on other terms: ``executor.options(timeout=60, gpus=1).submit(…)``."""
@@ -102,6 +108,22 @@ class Executor(futures.Executor):
             self.stop()
         else:
             self.shutdown()
+
+
+def _engine(target: Any, workers: int, needs: Needs) -> Engine:
+    """What makes the calls: an engine as it is, a target of ours by its name, or a backend with ``submit_task``."""
+    if isinstance(target, Engine):
+        return target
+    if isinstance(target, str):
+        from turnout.futures.dask_target import DaskOnTarget
+
+        return DaskOnTarget(target, workers, needs)
+    if hasattr(target, "submit_task"):
+        from turnout.futures.backend import BackendEngine
+
+        return BackendEngine(target, needs)
+    hint = "give the name of a target, an engine, or a calculation backend"
+    raise InvalidInput(f"target: {target!r} cannot make calls", hint=hint)
 
 
 class _First:

@@ -15,6 +15,10 @@ _OF_CLASSES = {
     "__module__", "__weakref__",
 }  # fmt: skip
 
+#: What a function has by itself, and can be changed.
+_OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__")
+_ABSENT = object()
+
 
 class Function:
     """One that workers LEARN under `number`, as `data`; or, with number 0, one that comes with each call. `pace` is how
@@ -47,7 +51,7 @@ class Functions:
             return self._with_each_call(type(function))
         if known is not None:
             for each in known[1]:
-                if each.names.get(each.name) is not each.value:
+                if each.names.get(each.name, _ABSENT) is not each.value:
                     break
             else:
                 return known[0]
@@ -75,10 +79,31 @@ class Functions:
         return found
 
 
-class _Reference(NamedTuple):
-    """What something refers to by a name, and what that was."""
+class _Attributes:
+    """Of a function, as names."""
 
-    names: Mapping[str, Any]
+    def __init__(self, thing: Any) -> None:
+        self._thing = thing
+
+    def get(self, name: str, default: Any) -> Any:
+        return getattr(self._thing, name, default)
+
+
+class _Extent:
+    """How many names a class has: the same while there are no more and no fewer."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+        self._count = len(names)
+
+    def get(self, name: str, default: Any) -> Any:
+        return self if len(self._names) == self._count else default
+
+
+class _Reference(NamedTuple):
+    """What something refers to by a name, and what that was; `_ABSENT` = there was nothing."""
+
+    names: Mapping[str, Any] | _Attributes | _Extent
     name: str
     value: Any
 
@@ -104,13 +129,15 @@ def _references(thing: Any, seen: set[int]) -> list[_Reference] | None:
         return _all([thing.fget, thing.fset, thing.fdel], seen)
     if isinstance(thing, type):
         names = {name: value for name, value in vars(thing).items() if name not in _OF_CLASSES}
-        own = [_Reference(vars(thing), name, value) for name, value in names.items()]
+        extent = _Extent(vars(thing))
+        own = [_Reference(extent, "", extent), *(_Reference(vars(thing), name, names[name]) for name in names)]
         found = _all([*thing.__bases__, *names.values()], seen)
     elif isinstance(thing, types.FunctionType) and not thing.__closure__ and not thing.__dict__:
         known = thing.__globals__
-        own = [_Reference(known, name, known[name]) for name in _names(thing.__code__) if name in known]
+        own = [_Reference(known, name, known.get(name, _ABSENT)) for name in set(_names(thing.__code__))]
         kept = [*(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
-        found = _all([*kept, *(each.value for each in own)], seen)
+        found = _all([*kept, *(each.value for each in own if each.value is not _ABSENT)], seen)
+        own += [_Reference(_Attributes(thing), name, getattr(thing, name)) for name in _OF_FUNCTIONS]
     else:
         return None
     return None if found is None else own + found

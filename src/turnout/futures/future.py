@@ -44,6 +44,10 @@ class Future(futures.Future[T]):
             known[:] = left
             return count
 
+    @property
+    def is_released(self) -> bool:
+        return self._is_released
+
     def release(self) -> None:
         """Nobody will ask for the result any more: its memory is given back, now or once it is there."""
         self._is_released = True

@@ -13,10 +13,11 @@ from typing import Any
 
 from turnout.futures.chunks import each_item, each_row
 from turnout.futures.engine import Task, Terms
-from turnout.futures.errors import WorkerDied
+from turnout.futures.errors import EngineLost, WorkerDied
 from turnout.futures.packing import RAISED, unpack
 from turnout.futures.pool import Pool
 from turnout.futures.progress import Bar
+from turnout.futures.record import Record
 
 _SECONDS = 0.01  # that a chunk should take
 _MOST_ITEMS = 1 << 14  # in a chunk
@@ -86,8 +87,13 @@ class Mapped:
                 self._change.wait_for(lambda: self._is_over or self._may_take(), 1.0)
 
     def cancel(self) -> None:
+        self.is_cancelled = True
+        self.take_no_more()
+
+    def take_no_more(self) -> None:
+        """Of the input."""
         with self._change:
-            self.is_cancelled = self._is_over = True
+            self._is_over = True
             self.pool.sources.discard(self)
             self._change.notify_all()
 
@@ -116,9 +122,7 @@ class Mapped:
                     return
                 rows = self._input.take(self._next_size())
                 if not rows:
-                    self._is_over = True
-                    self.pool.sources.discard(self)
-                    self._change.notify_all()
+                    self.take_no_more()
                     return
                 chunk = _Chunk(self, rows)
                 self._going += 1
@@ -245,13 +249,10 @@ class _Chunk(Task):
         if self._found is None:
             return [], self._error
         try:
-            values, trouble = unpack(*self._found)
-            if trouble is None:
-                return values, None
-            unpack(RAISED, trouble, ())
+            values, trouble, _ = unpack(*self._found)
         except BaseException as error:
-            return values if trouble else [], error
-        raise AssertionError("unreachable")
+            return [], error
+        return values, None if trouble is None else _raised(trouble)
 
     def begin(self) -> bool:
         if self._mapped.is_cancelled:
@@ -260,13 +261,28 @@ class _Chunk(Task):
 
     def end(self, ended: int, data: bytes, buffers: Iterable[Any], seconds: float) -> None:
         kept = list(buffers)
-        self._found, self.size = (ended, data, kept), len(data) + sum(each.nbytes for each in kept)
+        self._found, self.size = (ended, data, kept), len(data) + sum(memoryview(each).nbytes for each in kept)
+        if self._mapped.pool.record is not None:
+            self._count(self._mapped.pool.record, seconds)
         self._finish(seconds)
+
+    def _count(self, record: Record, seconds: float) -> None:
+        assert self._found is not None
+        try:
+            _, trouble, raised = unpack(*self._found)
+            error = None if trouble is None else _raised(trouble)
+        except BaseException as unread:
+            error, raised = unread, {f"{type(unread).__name__}: {unread}": len(self.rows)}
+        record.count(self.args[0], len(self.rows), seconds, raised, error)
 
     def fail(self, error: BaseException) -> None:
         if isinstance(error, WorkerDied) and len(self.rows) > 1:
             self._mapped.split(self)
             return
+        if isinstance(error, EngineLost):
+            self._mapped.take_no_more()
+        if self._mapped.pool.record is not None:
+            self._mapped.pool.record.count_failure(self.args[0], 0.0, error, len(self.rows))
         self._error = error
         self._finish(None)
 
@@ -276,4 +292,14 @@ class _Chunk(Task):
 
     def _finish(self, seconds: float | None) -> None:
         self.is_done = True
-        self._mapped.done(self, seconds)
+        mapped = self._mapped
+        del self._mapped  # who keeps what came of it does not keep the workers
+        mapped.done(self, seconds)
+
+
+def _raised(trouble: bytes) -> BaseException:
+    try:
+        unpack(RAISED, trouble, ())
+    except BaseException as error:
+        return error
+    raise AssertionError("what is packed as an error raises one")

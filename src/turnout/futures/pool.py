@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from turnout.futures.engine import Engine, Task, Terms
 from turnout.futures.future import Future
 from turnout.futures.packing import unpack
+from turnout.futures.record import Record
 
 
 class Source(Protocol):
@@ -25,11 +26,13 @@ class Source(Protocol):
 
 
 class Pool:
-    """From any thread. The engine starts with the first task."""
+    """From any thread. The engine starts with the first task. It stops also when nobody has the pool any more, and no
+    task is left. In a fork of this process nothing can be submitted, and nothing is ended."""
 
-    def __init__(self, engine: Engine, workers: int) -> None:
+    def __init__(self, engine: Engine, workers: int, record: Record | None = None) -> None:
         self.engine = engine
         self.workers = workers
+        self.record = record
         self.sources: set[Source] = set()
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
@@ -40,19 +43,21 @@ class Pool:
 
     def start(self) -> None:
         """Idempotent; RuntimeError after `close`."""
+        if self._is_elsewhere:  # who had the lock when this process was forked has it for ever
+            raise RuntimeError("this executor belongs to another process; make one here")
         with self._lock:
-            if self._process != os.getpid():
-                raise RuntimeError("this executor belongs to another process; make one here")
             if self._is_closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             if not self._is_on:
                 self.engine.start()
                 self._is_on = True
+                self._forgotten = weakref.finalize(self, _stop_forgotten, self.engine, self._process)
+                self._forgotten.atexit = False
                 _RUNNING.add(self)
 
     def submit(self, task: Task) -> None:
         """As the engine's."""
-        if not self._is_on or self._is_closed or self._process != os.getpid():
+        if not self._is_on or self._is_closed or self._is_elsewhere:
             self.start()
         self.hand_on(task)
 
@@ -74,6 +79,8 @@ class Pool:
 
     def close(self, *, wait: bool, cancel: bool) -> None:
         """Nothing new is taken. What was, is done, unless it is to be cancelled and was not begun."""
+        if self._is_elsewhere:
+            return
         with self._lock:
             self._is_closed = True
         if cancel:
@@ -97,14 +104,29 @@ class Pool:
 
     def stop(self) -> None:
         """Now, whatever goes on. Idempotent."""
+        if self._is_elsewhere:
+            return
         with self._lock:
             self._is_closed = True
             is_on, self._is_on = self._is_on, False
         for source in list(self.sources):
             source.cancel()
         if is_on:
+            self._forgotten.detach()
             self.engine.stop()
             _RUNNING.discard(self)
+            if self.record is not None:
+                self.record.keep()
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        return self._process != os.getpid()
+
+
+def _stop_forgotten(engine: Engine, process: int) -> None:
+    """Whoever has let go of the last of it may be a thread of the engine, which `stop` waits for."""
+    if process == os.getpid():
+        threading.Thread(target=engine.stop, name="turnout shutdown").start()
 
 
 _RUNNING: weakref.WeakSet[Pool] = weakref.WeakSet()
@@ -148,12 +170,21 @@ class Submitted(Task):
 
     def end(self, ended: int, data: bytes, buffers: Iterable[Any], seconds: float) -> None:
         try:
-            self.future.settle(unpack(ended, data, buffers))
+            value = unpack(ended, data, buffers)
         except BaseException as error:
-            self.future.set_exception(error)
+            self._fail(error, seconds)
+            return
+        if self.pool.record is not None:
+            self.pool.record.count(self.function, 1, seconds)
+        self.future.settle(value)
         self.pool.one_less()
 
     def fail(self, error: BaseException) -> None:
+        self._fail(error, 0.0)
+
+    def _fail(self, error: BaseException, seconds: float) -> None:
+        if self.pool.record is not None:
+            self.pool.record.count_failure(self.function, seconds, error)
         self.future.set_exception(error)
         self.pool.one_less()
 

@@ -26,19 +26,35 @@ from turnout.futures.waiting import when_done
 
 _AHEAD = 0.01  # seconds of work that a worker is given ahead
 _MOST_AHEAD = 1024
+_FEW = 4  # calls; who has as many gets more when it is heard
 _STUCK_SECONDS = 0.05  # who is not heard of for so long is at a long call; what waits behind it may go elsewhere
 _PER_BYTE = 1e-9  # seconds by which a call counts as longer for each byte in its large buffers
+_LOADING_SECONDS = 60.0  # that a function with a limit may take to be loaded
+_SOON = 0.05
 _LOOK_SECONDS = 0.5  # between looks at what nobody tells: memory, and calls that no worker is there for
-_MOST_FALSE_STARTS = 3
+_MOST_FALSE_STARTS = 3  # of workers that end by themselves before they are ready
+_MOST_KILLED_STARTS = 100  # of those that somebody kills
 _FIRST = 1 << 63  # the number of the call that each worker begins with, if there is one
 _MOST_FREED = 16  # buffers that a worker may have back without being told
 _BUFFERS = 256  # large ones that are kept of workers, by all together
 
 
 class Call:
-    """A task on its way. `parts`: as it is sent; none while it is not packed."""
+    """A task on its way. `parts`: as it is sent; none while it is not packed. Once it `is_begun`, it has to be made."""
 
-    __slots__ = ("deaths", "function", "needs", "number", "parts", "seconds", "segments", "since", "task")
+    __slots__ = (
+        "deaths",
+        "given",
+        "function",
+        "is_begun",
+        "needs",
+        "number",
+        "parts",
+        "seconds",
+        "segments",
+        "since",
+        "task",
+    )
 
     def __init__(self, number: int, task: Task, function: Function, needs: Needs) -> None:
         self.number = number
@@ -48,8 +64,14 @@ class Call:
         self.parts: list[bytes] = []
         self.segments: list[int] = []
         self.seconds = 0.0
-        self.since = time.monotonic()
+        self.since = self.given = time.monotonic()
         self.deaths = 0
+        self.is_begun = False
+
+    def unpack(self) -> None:
+        """It is packed anew when it is sent again, if a function may have written into what it was given."""
+        if self.segments:
+            self.parts, self.segments = [], []
 
 
 #: What is told once the lock was let go: whoever hears it may submit something.
@@ -86,6 +108,8 @@ class Crew(Engine):
         self._thread = threading.Thread(target=self._run, name="turnout workers", daemon=True)
         try:
             self._staff([])
+            if self._broken is not None:
+                raise self._broken
         except BaseException:
             self._is_on = False
             self._close()
@@ -105,14 +129,7 @@ class Crew(Engine):
                 self._waiting[needs] = deque()
             self._number += 1
             self._waiting[needs].append(Call(self._number, task, self._functions.get(task.function), needs))
-            for member in self._members:
-                if len(member.calls) < 4 and member.needs == needs and self._has_room(member):
-                    self._give(member, news)
-                    break
-            else:
-                if self._lacks_some():
-                    self._staff(news)
-                    self._ring()
+            self._offer(needs, news)
         _tell(news)
 
     def scale(self, workers: int) -> None:
@@ -125,11 +142,11 @@ class Crew(Engine):
 
     def drop_waiting(self) -> None:
         with self._lock:
-            news: News = [call.task.drop for queue in self._waiting.values() for call in queue if not call.parts]
+            news: News = [call.task.drop for queue in self._waiting.values() for call in queue if not call.is_begun]
             news += [call.task.drop for call in self._parked]
             self._parked.clear()
             for queue in self._waiting.values():
-                begun = [call for call in queue if call.parts]
+                begun = [call for call in queue if call.is_begun]
                 queue.clear()
                 queue.extend(begun)
         _tell(news)
@@ -155,7 +172,7 @@ class Crew(Engine):
             ]
         for queue in self._waiting.values():
             stopped = WorkerDied("the executor was stopped before the call was made again")
-            news += [_failing(call, stopped) if call.parts else call.task.drop for call in queue]
+            news += [_failing(call, stopped) if call.is_begun else call.task.drop for call in queue]
         news += [call.task.drop for call in self._parked]
         self._members.clear()
         self._waiting.clear()
@@ -177,6 +194,23 @@ class Crew(Engine):
             return True
         return not member.is_stuck and member.load < _AHEAD and len(member.calls) < _MOST_AHEAD
 
+    def _offer(self, needs: Needs, news: News) -> None:
+        """What waits, to one who has room for it: if possible, to one who has nothing to do."""
+        if self._broken is not None:
+            self._give_up(self._broken, news)
+            return
+        chosen = None
+        for member in self._members:
+            if len(member.calls) < _FEW and member.needs == needs and self._has_room(member):
+                chosen = member if chosen is None or not member.calls else chosen
+                if not member.calls:
+                    break
+        if chosen is not None:
+            self._give(chosen, news)
+        elif self._lacks_some():
+            self._staff(news)
+            self._ring()
+
     def _give(self, member: Member, news: News) -> None:
         """As much as it may have."""
         queue = self._waiting[member.needs]
@@ -197,7 +231,8 @@ class Crew(Engine):
             member.lent.update(call.segments)
             count += 1
             if seconds is not None:
-                member.deadline = time.monotonic() + seconds
+                call.given = time.monotonic()
+                member.deadline = call.given + seconds
                 self._ring()
         if count:
             member.make(parts, count)
@@ -212,8 +247,9 @@ class Crew(Engine):
                 data, buffers = pack_arguments(task.args, task.kwargs, keeps_all=keeps_all)
             else:
                 data, buffers = pack((task.function, task.args, task.kwargs), keeps_all=keeps_all)
-            if not task.begin():
+            if not call.is_begun and not task.begin():
                 return False
+            call.is_begun = True
             records = [self._segments.put(each) for each in buffers]
         except Awaits as missing:
             self._parked.add(call)
@@ -235,10 +271,7 @@ class Crew(Engine):
             if call in self._parked:  # if not, it was dropped meanwhile
                 self._parked.remove(call)
                 self._waiting[call.needs].append(call)
-                for member in self._members:
-                    if member.needs == call.needs and self._has_room(member):
-                        self._give(member, news)
-                        break
+                self._offer(call.needs, news)
         _tell(news)
 
     def _send(self, member: Member) -> None:
@@ -280,6 +313,7 @@ class Crew(Engine):
     def _staff(self, news: News) -> None:
         """Starts and ends workers, as is needed."""
         if self._broken is not None:
+            self._give_up(self._broken, news)
             return
         now = time.monotonic()
         seats = [roster.Seat(each.needs, not each.calls, each.is_leaving) for each in self._members]
@@ -289,15 +323,24 @@ class Crew(Engine):
         plan = roster.plan(self._size, self._usual, seats, waiting)
         for place in plan.end:
             self._members[place].dismiss()
-        for needs in plan.start:
-            self._add(needs)
+        try:
+            for needs in plan.start:
+                self._add(needs)
+        except OSError as error:  # there are too many processes or open files; who is there goes on
+            if not self._members:
+                self._broken = WorkerDied(f"workers cannot be started: {error}")
+                self._give_up(self._broken, news)
         if plan.start:
             self._ring()
 
     def _add(self, needs: Needs) -> None:
         gpus = self._devices.take(needs.gpus)
         most = max(4, _BUFFERS // max(1, self._size))
-        member = Member(needs, gpus, environment(needs, gpus), most, causes.ooms())
+        try:
+            member = Member(needs, gpus, environment(needs, gpus), most, causes.ooms())
+        except BaseException:
+            self._devices.give_back(gpus)
+            raise
         self._members.append(member)
         self._selector.register(member.line, member.events, member)
         self._selector.register(member.ended, selectors.EVENT_READ, member)
@@ -311,19 +354,18 @@ class Crew(Engine):
         self._members.remove(member)
         code = member.reap()
         self._devices.give_back(member.gpus)
+        for call in member.calls.values():
+            call.unpack()
         culprit = member.calls.pop(member.at, None)
         if culprit is not None:
             self._blame(culprit, member, code, news)
-        kept = {segment for queue in self._waiting.values() for call in queue for segment in call.segments}
-        for call in reversed(member.calls.values()):
-            self._waiting[member.needs].appendleft(call)
-            kept.update(call.segments)
-        for segment in member.lent - kept:
+        self._waiting[member.needs].extendleft(reversed(member.calls.values()))
+        for segment in member.lent:
             self._segments.free(segment)
         if not member.is_ready and not member.is_leaving:
             self._false_starts += 1
-            if self._false_starts >= _MOST_FALSE_STARTS:
-                self._break(WorkerDied(f"workers cannot be started: {causes.describe(code, 0)}"), news)
+            if self._false_starts >= (_MOST_FALSE_STARTS if code >= 0 else _MOST_KILLED_STARTS):
+                self._broken = WorkerDied(f"workers cannot be started: {causes.describe(code, 0)}")
         self._staff(news)
         for each in self._members:
             if self._has_room(each):
@@ -340,9 +382,8 @@ class Crew(Engine):
             times = f"; so did {call.deaths - 1} before it" if call.deaths > 1 else ""
             news.append(_failing(call, WorkerDied(f"{what}{times}", hint="the call was given up")))
 
-    def _break(self, error: Exception, news: News) -> None:
+    def _give_up(self, error: Exception, news: News) -> None:
         """Nothing can be done any more."""
-        self._broken = error
         for queue in self._waiting.values():
             news += [_failing(call, error) for call in queue]
             queue.clear()
@@ -350,20 +391,25 @@ class Crew(Engine):
     # --- the thread that listens ------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            ready = self._selector.select(self._seconds_left())
-            news: News = []
-            with self._lock:
-                if not self._is_on:
-                    return
-                for key, events in ready:
-                    self._attend(key, events, news)
-                self._look(news)
-            _tell(news)
-            for member in self._members:
-                if len(member.freed) > _MOST_FREED:
-                    with self._lock:
-                        self._send(member)
+        while self._turn():
+            pass
+
+    def _turn(self) -> bool:
+        """Listens once; False when it is over. While it waits for the next, nothing is kept of what it heard."""
+        ready = self._selector.select(self._seconds_left())
+        news: News = []
+        with self._lock:
+            if not self._is_on:
+                return False
+            for key, events in ready:
+                self._attend(key, events, news)
+            self._look(news)
+        _tell(news)
+        for member in self._members:
+            if len(member.freed) > _MOST_FREED:
+                with self._lock:
+                    self._send(member)
+        return True
 
     def _attend(self, key: selectors.SelectorKey, events: int, news: News) -> None:
         member: Member | None = key.data
@@ -408,34 +454,51 @@ class Crew(Engine):
             unpack(outcome.ended, outcome.data, ())
             member.is_ready = True
         except BaseException as error:
-            broken = WorkerDied(f"the initializer failed: {type(error).__name__}: {error}")
-            broken.__cause__ = error
-            self._break(broken, news)
+            self._broken = WorkerDied(f"the initializer failed: {type(error).__name__}: {error}")
+            self._broken.__cause__ = error
+            self._staff(news)
 
     def _end(self, member: Member, frame: Frame, news: News) -> None:
         for each in results(frame.body):
             if each.number == _FIRST:
                 self._end_first(member, each, news)
                 continue
+            try:
+                buffers = [member.views.get(record) for record in each.buffers]
+            except OSError:
+                member.kill()  # it dies already, as a rule, and what it made is gone with it: the call is made again
+                continue
             call = member.calls.pop(each.number)
             member.load = member.load - call.seconds if member.calls else 0.0
             member.deadline = None
             call.function.took(each.seconds)
-            news.append(_ending(call.task, each, member))
+            news.append(_ending(call.task, each, buffers))
 
     def _look(self, news: News) -> None:
         now = time.monotonic()
         for member in self._members:
             if member.deadline is not None and now >= member.deadline and member.cause is None:
-                took = next(iter(member.calls.values())).task.terms.seconds
-                member.cause = TaskTimeout(f"the call took more than {took:g} s, and was ended")
-                member.kill()
+                self._end_late(member, now)
             limit = member.needs.memory
             if limit and member.cause is None and (has := causes.resident(member.pid)) > limit:
                 member.cause = WorkerDied(f"the call took {has >> 20} MB of memory, and may have {limit >> 20} MB")
                 member.kill()
         if self._lacks_some():
             self._staff(news)
+
+    def _end_late(self, member: Member, now: float) -> None:
+        """Its call took too long, or that will be seen later: its time begins when the function was loaded."""
+        (call,) = member.calls.values()
+        seconds = call.task.terms.seconds
+        assert seconds is not None
+        called = member.called_at(call.number)
+        if called is None and now < call.given + seconds + _LOADING_SECONDS:
+            member.deadline = now + _SOON
+        elif called is not None and now < called + seconds:
+            member.deadline = called + seconds
+        else:
+            member.cause = TaskTimeout(f"the call took more than {seconds:g} s, and was ended")
+            member.kill()
 
     def _lacks_some(self) -> bool:
         """Whether calls wait for which there is no worker, also none that is on its way."""
@@ -463,8 +526,7 @@ def _failing(call: Call, error: BaseException) -> Callable[[], object]:
     return lambda: call.task.fail(error)
 
 
-def _ending(task: Task, outcome: Result, member: Member) -> Callable[[], object]:
-    buffers = map(member.views.get, outcome.buffers)
+def _ending(task: Task, outcome: Result, buffers: list[memoryview]) -> Callable[[], object]:
     return lambda: task.end(outcome.ended, outcome.data, buffers, outcome.seconds)
 
 

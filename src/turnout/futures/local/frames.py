@@ -26,8 +26,9 @@ RESULT = struct.Struct("<QBfQH")
 #: A segment, the process and the file number of the one that has it, its size, bytes that are used, may be written.
 BUFFER = struct.Struct("<QIIQQ?")
 SEGMENT = struct.Struct("<Q")
-#: The number of the call that a worker is at; 0 = at none.
-PLACE = struct.Struct("<Q")
+#: The number of the call that a worker is at (0 = at none), and when its function was called; 0 = not yet.
+PLACE = struct.Struct("<Qd")
+CALLED = struct.Struct("<d")
 
 
 def frame(kind: int, parts: list[bytes]) -> bytes:

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,7 @@ class Member:
         self._out = bytearray()
         self._epoch = 0
         self._open(env, most)
+        _LIVING.add(self)
         self.hear = Inbox(self.line).take
 
     def _open(self, env: Mapping[str, str], most: int) -> None:
@@ -83,6 +85,11 @@ class Member:
     def at(self) -> int:
         """The number of the call it is at, or was when it died; 0 = none."""
         return int(PLACE.unpack(self._place[:])[0])
+
+    def called_at(self, number: int) -> float | None:
+        """When the function of this call was called; None while that is not so."""
+        at, when = PLACE.unpack(self._place[:])
+        return when if at == number and when else None
 
     def learn(self, number: int, data: bytes) -> None:
         if number and number not in self.known:
@@ -141,7 +148,24 @@ class Member:
             self.kill()
             code = self._process.wait()
         self.kill()
+        _LIVING.discard(self)
         self.line.close()
         for file in (self._taken, self._tokens, self._life, self.ended):
             os.close(file)
         return code
+
+    def forget(self) -> None:
+        """In a fork of the process that has it: it does not live on for us."""
+        os.close(self._life)
+
+
+_LIVING: weakref.WeakSet[Member] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for each in list(_LIVING):
+        each.forget()
+    _LIVING.clear()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from turnout.errors import InvalidInput
 from turnout.futures.engine import Needs
 
 _PATIENCE = 1.0  # seconds a call waits before a worker that is busy with calls of another kind has to go for it
+_UNCOUNTED = 1 << 62  # bytes: where workers have no limit, those of calls that have one are not added up
 
 
 class Seat(NamedTuple):
@@ -57,7 +58,8 @@ def plan(workers: int, usual: Needs, seats: Sequence[Seat], waiting: Iterable[Wa
     """Who waits longest comes first: while there is no room for its worker, none is started for others. What is left is
     for workers of the usual kind, which are kept though nothing waits."""
     made = Plan()
-    free = _less(capacity(workers, usual), (seat.needs for seat in seats))
+    all_ = capacity(workers, usual)
+    free = _less(all_ if all_.memory else replace(all_, memory=_UNCOUNTED), (seat.needs for seat in seats))
     coming = _less(free, (), plus=[seat.needs for seat in seats if seat.is_leaving])
     kept: set[int] = set()
     for wanted in sorted(waiting, key=lambda each: -each.seconds):

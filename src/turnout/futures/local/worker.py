@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from turnout.futures.local.frames import (
     BUFFER,
     CALL,
+    CALLED,
     CALLS,
     DROP,
     DROPPED,
@@ -69,8 +70,8 @@ class Worker:
                 _flush()
                 self._receive()
                 continue
-            while claimed[-1] != self._epoch:
-                self._receive()
+            while claimed[-1] != self._epoch or len(self._calls) < len(claimed):
+                self._receive()  # tokens come before their calls
             for _ in claimed:
                 self._make(self._calls.popleft())
 
@@ -114,7 +115,7 @@ class Worker:
         began = time.perf_counter()
         pace = self._paces.get(call.function, 1.0)
         self._results.before_a_call(pace, began, self._freed)
-        self._place[:] = PLACE.pack(call.number)
+        self._place[:] = PLACE.pack(call.number, 0.0)
         ended, data, buffers = self._outcome(call)
         took = time.perf_counter() - began
         self._paces[call.function] = took if pace == 1.0 else pace + 0.2 * (took - pace)
@@ -125,6 +126,7 @@ class Worker:
             given = pickle.loads(call.arguments, buffers=map(self._views.get, call.buffers))
             function, args, kwargs = given if call.function == 0 else (self._function(call.function), *given)
             del given
+            CALLED.pack_into(self._place, PLACE.size - CALLED.size, time.monotonic())
             ended, data, buffers = make(function, args, kwargs, keeps_all=self._segments.is_full)
             return ended, data, [self._segments.put(each) for each in buffers]
         except BaseException as error:

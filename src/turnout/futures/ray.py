@@ -1,0 +1,213 @@
+"""Calls through Ray: on workers here, or on those of a cluster that exists."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import queue
+import secrets
+import select
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from turnout.errors import Conflict, InvalidInput, Unavailable
+from turnout.futures.calling import Outcome, call
+from turnout.futures.engine import Needs
+from turnout.futures.errors import EngineLost, MissingExtra, WorkerDied
+from turnout.futures.local.devices import VISIBLE, Devices
+from turnout.futures.local.environment import environment
+from turnout.futures.remote import Message, Remote
+
+try:
+    import ray
+except ImportError as error:
+    raise MissingExtra("Ray", "ray") from error
+
+_DIED = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError)
+_LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for any address of this machine
+_GLANCE = 1.0  # seconds between two looks at Ray's processes
+_MANY = 20  # calls under way from which on outcomes are told in groups
+_PAUSE = 0.002  # seconds in which a group gathers
+#: What Ray reads when it starts: no news of us to its makers; GPUs that nobody asked for stay as they are; and only who
+#: knows the token may speak with it. Ray keeps the first token that it sees for as long as this process goes on.
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
+}  # fmt: skip
+
+
+class RayEngine(Remote):
+    """`workers` calls at a time on this machine, through ports that answer only who has a token of this process; or,
+    with `address`, as many as the cluster there has room for, where turnout has to be installed. Ray knows one cluster
+    for each process: Conflict when it is in use."""
+
+    def __init__(self, workers: int, needs: Needs, *, address: str | None = None, per_gpu: int = 1) -> None:
+        super().__init__(needs)
+        self._count = workers
+        self._address = address
+        self._per_gpu = per_gpu
+        self._sent: dict[Message, Any] = {}
+
+    def open(self) -> None:
+        if ray.is_initialized():
+            raise Conflict("Ray is in use in this process", hint="stop the other executor, or call ray.shutdown()")
+        with contextlib.ExitStack() as undo:
+            try:
+                self._begin(undo)
+            except (OSError, RuntimeError, ValueError) as error:
+                raise Unavailable(f"Ray cannot be started or reached: {error}", hint="see what it printed") from error
+            self._wrong = ""
+            self._ways: dict[int, Any] = {}
+            self._done: queue.SimpleQueue[tuple[Message, Any] | None] = queue.SimpleQueue()
+            self._thread = threading.Thread(target=self._hear, name="turnout ray", daemon=True)
+            self._thread.start()
+            self._undo = undo.pop_all()
+
+    def close(self) -> None:
+        self._done.put(None)
+        self._thread.join()
+        self._sent.clear()
+        self._undo.close()
+
+    def scale(self, workers: int) -> None:
+        if self._address is not None:
+            raise InvalidInput("the workers of a cluster that exists are not ours to start", hint="ask who started it")
+        if self._is_on and workers != self._count:
+            raise InvalidInput("Ray on one machine cannot grow or shrink", hint="stop the executor, and start another")
+        self._count = workers
+
+    def send(self, message: Message) -> None:
+        if self._wrong:
+            raise EngineLost(self._wrong, hint="make another executor")
+        task = self._tasks.get(message)
+        if task is None:  # cancelled meanwhile
+            return
+        reference = self._way(task.terms.retries).remote(*message.words)
+        self._sent[message] = reference
+        reference.future().add_done_callback(lambda future: self._done.put((message, future)))
+
+    def recall(self, message: Message) -> None:
+        reference = self._sent.pop(message, None)
+        if reference is not None:
+            with contextlib.suppress(Exception):  # it is over
+                ray.cancel(reference)
+
+    def _begin(self, undo: contextlib.ExitStack) -> None:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+        undo.callback(ray.shutdown)
+        self._daemons: list[int] = []
+        if self._address is not None:
+            ray.init(address=self._address, **options)
+            return
+        gpus = Devices(self.needs.gpus * self._count, self._per_gpu)
+        undo.callback(gpus.close)
+        folder = tempfile.mkdtemp(prefix="turnout-ray-")
+        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        undo.callback(ray.shutdown)
+        taken = list(dict.fromkeys(each for _ in range(self._count) for each in gpus.take(self.needs.gpus)))
+        with _surroundings(self.needs, taken):
+            ray.init(
+                num_cpus=self._count * self.needs.cpus, num_gpus=len(taken), include_dashboard=False,
+                _node_ip_address=_LOOPBACK, _temp_dir=folder, **options,
+            )  # fmt: skip
+        for each in _children({"gcs_server", "raylet"}):
+            self._daemons.append(os.pidfd_open(each))
+            undo.callback(os.close, self._daemons[-1])
+
+    def _way(self, retries: int) -> Any:
+        """What makes a call, and makes it again so often."""
+        if retries not in self._ways:
+            needs = {"num_cpus": self.needs.cpus, "num_gpus": self.needs.gpus / self._per_gpu}
+            self._ways[retries] = ray.remote(make_here).options(max_retries=retries, **needs)
+        return self._ways[retries]
+
+    def _hear(self) -> None:
+        """In a thread of its own, for tasks may do anything when they are told."""
+        while (known := self._next()) is not None:
+            if len(self._sent) > _MANY:  # when they come in groups, who submits more is not stopped for each
+                time.sleep(_PAUSE)
+            self._tell(*known)
+            for _ in range(self._done.qsize()):
+                if (known := self._done.get()) is None:
+                    return
+                self._tell(*known)
+
+    def _next(self) -> tuple[Message, Any] | None:
+        while True:
+            try:
+                return self._done.get(timeout=_GLANCE)
+            except queue.Empty:
+                if self._daemons and not self._wrong and select.select(self._daemons, [], [], 0)[0]:
+                    self._give_up()
+
+    def _give_up(self) -> None:
+        """A part of Ray is gone that was started here. Ray itself would end this process, a minute later."""
+        self._wrong = "Ray's processes on this machine have ended"
+        self.lose_all(EngineLost(self._wrong, hint="make another executor"))
+        ray.shutdown()
+
+    def _tell(self, message: Message, future: Any) -> None:
+        self._sent.pop(message, None)
+        try:
+            outcome = future.result()
+        except BaseException as error:
+            self.lost(message, _reason(error))
+        else:
+            ended, said, buffers, seconds = pickle.loads(outcome) if isinstance(outcome, bytes) else outcome
+            self.ended(message, (ended, said, list(map(bytearray, buffers)), seconds))
+
+
+def make_here(function: bytes, arguments: bytes, buffers: Any = (), seconds: float | None = None) -> Outcome | bytes:
+    """As `call`; without buffers as its pickle, for Ray is quick with bytes. Arrays are writable, as they are
+    elsewhere: Ray's own memory is not."""
+    outcome = call(function, arguments, list(map(bytearray, buffers)), seconds)
+    return outcome if outcome[2] else pickle.dumps(outcome, 5)
+
+
+def _reason(error: BaseException) -> Exception:
+    if isinstance(error, _DIED):
+        return WorkerDied(f"the process that made the call died: {_first_line(error)}")
+    return EngineLost(
+        f"Ray lost the call ({type(error).__name__}: {_first_line(error)})", hint="is its cluster running?"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def _children(names: set[str]) -> list[int]:
+    """Processes that we started, of programs with these names."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = entry.read_text().partition("(")[2].rpartition(")")
+            if name in names and int(rest.split()[1]) == os.getpid():
+                found.append(int(entry.parent.name))
+    return found
+
+
+@contextlib.contextmanager
+def _surroundings(needs: Needs, gpus: list[str]) -> Iterator[None]:
+    """Processes that are started now have the environment of workers, and find the modules that we find."""
+    paths = os.pathsep.join(each or os.getcwd() for each in sys.path)
+    wanted = {**environment(needs, gpus), **_SETTINGS, "PYTHONPATH": paths}
+    if not needs.gpus:
+        wanted.pop(VISIBLE, None)
+    before = dict(os.environ)
+    os.environ.update(wanted)
+    os.environ.pop("RAY_AUTH_MODE", None)  # without it, Ray wants the token
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)

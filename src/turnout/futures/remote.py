@@ -1,0 +1,174 @@
+"""What engines share that hand calls to another library: packing, waiting for arguments, and what came of it."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from abc import abstractmethod
+from collections.abc import Sequence
+from concurrent import futures
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from turnout.errors import Conflict, InvalidInput
+from turnout.futures.calling import Outcome
+from turnout.futures.engine import Engine, Needs, Task
+from turnout.futures.errors import WorkerDied
+from turnout.futures.functions import Functions
+from turnout.futures.packing import Awaits, pack_arguments
+from turnout.futures.waiting import when_done
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Message:
+    """One call."""
+
+    function: bytes
+    arguments: bytes
+    buffers: list[pickle.PickleBuffer]
+    seconds: float | None
+
+    @property
+    def words(self) -> tuple[Any, ...]:
+        """What `calling.call` takes; no more of it than needed, for libraries look at each."""
+        if self.seconds is not None:
+            return self.function, self.arguments, self.buffers, self.seconds
+        return (self.function, self.arguments, self.buffers) if self.buffers else (self.function, self.arguments)
+
+
+class Remote(Engine):
+    """For each worker `needs`, for the one call it is at. A subclass has `open`, `close`, `send`, `recall` and `scale`.
+    Every task is told of exactly once, whatever the library does: what it never answered for is failed by `stop`."""
+
+    def __init__(self, needs: Needs) -> None:
+        self.needs = needs
+        self._lock = threading.Lock()
+        self._tasks: dict[Message, Task] = {}
+        self._parked: set[Task] = set()
+        self._functions = Functions()
+        self._is_on = False
+
+    @abstractmethod
+    def open(self) -> None:
+        """Connects, and starts what has to be started. What it raises, it leaves nothing behind of."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends all that `open` began."""
+
+    @abstractmethod
+    def send(self, message: Message) -> None:
+        """Hands it on, and returns at once. `ended` or `lost` is to be called for it, in any thread."""
+
+    @abstractmethod
+    def recall(self, message: Message) -> None:
+        """Nobody wants it any more: if it was not begun, it should not be."""
+
+    def start(self) -> None:
+        self.open()
+        self._is_on = True
+
+    def submit(self, task: Task) -> None:
+        if not self._is_on:
+            raise Conflict("this executor is stopped", hint="make another one")
+        self._check(task.terms.needs)
+        try:
+            message = self._packed(task)
+        except Awaits as missing:
+            self._park(task, missing.these)
+            return
+        except BaseException as error:
+            if task.begin():
+                task.fail(error)
+            return
+        with self._lock:
+            self._tasks[message] = task
+        task.on_cancel(lambda: self._forget(message))
+        try:
+            self.send(message)
+        except BaseException as error:
+            self.lost(message, error)
+
+    def ended(self, message: Message, outcome: Outcome) -> None:
+        task = self._taken(message)
+        if task is not None and task.begin():
+            task.end(*outcome)
+
+    def lost(self, message: Message, error: BaseException) -> None:
+        """Nothing came of it; `error` says why."""
+        task = self._taken(message)
+        if task is not None and task.begin():
+            task.fail(error)
+
+    def drop_waiting(self) -> None:
+        with self._lock:
+            parked, known = list(self._parked), list(self._tasks)
+            self._parked.clear()
+        for task in parked:
+            task.drop()
+        for message in known:
+            found = self._taken(message)
+            if found is not None:
+                found.drop()
+                self.recall(message)
+
+    def stop(self) -> None:
+        self._is_on = False
+        try:
+            self.close()
+        finally:
+            self._fail_all(WorkerDied("the executor was stopped before the call was made"))
+
+    def lose_all(self, error: Exception) -> None:
+        """Of nothing that was sent, anything will be heard."""
+        with self._lock:
+            left = list(self._tasks)
+        for message in left:
+            self.lost(message, error)
+
+    def _fail_all(self, error: Exception) -> None:
+        with self._lock:
+            parked = list(self._parked)
+            self._parked.clear()
+        for task in parked:
+            task.drop()
+        self.lose_all(error)
+
+    def _check(self, needs: Needs | None) -> None:
+        mine = self.needs
+        if needs is None or (needs.cpus <= mine.cpus and needs.gpus <= mine.gpus):
+            return
+        what = f"a call needs {needs.cpus} processors and {needs.gpus} GPUs"
+        has = f"each worker has {mine.cpus} and {mine.gpus}"
+        raise InvalidInput(f"{what}, and {has}", hint="give the executor larger workers, or ask for less")
+
+    def _packed(self, task: Task) -> Message:
+        function = self._functions.get(task.function)
+        known = function.data if function.number else cloudpickle.dumps(task.function, 5)
+        return Message(known, *pack_arguments(task.args, task.kwargs), task.terms.seconds)
+
+    def _park(self, task: Task, these: Sequence[futures.Future[Any]]) -> None:
+        with self._lock:
+            self._parked.add(task)
+
+        def resume() -> None:
+            with self._lock:
+                is_there = task in self._parked
+                self._parked.discard(task)
+            if is_there:
+                self.submit(task)
+
+        when_done(these, resume)
+
+    def _forget(self, message: Message) -> None:
+        """It was cancelled."""
+        task = self._taken(message)
+        if task is not None:
+            task.begin()
+            self.recall(message)
+
+    def _taken(self, message: Message) -> Task | None:
+        with self._lock:
+            return self._tasks.pop(message, None)
