@@ -19,7 +19,7 @@ demo: $(VENV)/.demo-installed ## run the bundled example over a grid of paramete
 	@scripts/demo
 
 test: $(VENV)/.dev-installed ## install what the tests need and run all of them (or SUITES="unit faults")
-	@scripts/test-deps postgres sshd namespaces slurm gridengine strace podman docker python3.9
+	@scripts/test-deps postgres sshd namespaces slurm gridengine strace podman docker python3.9 redis
 	@scripts/test-suites $(BIN)/python $(WORKERS) $(SUITES)
 
 check: $(VENV)/.dev-installed ## format, lint, types, layers, unit tests

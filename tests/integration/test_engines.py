@@ -211,6 +211,14 @@ class TestDask(Promises):
         with site_of(lambda: DaskLocal(2, Needs())) as made:
             yield made
 
+    def test_one_that_waits_can_be_cancelled(self, site: Site, tmp_path: Path) -> None:
+        """Its workers may begin it before they hear that nobody wants it."""
+        long = [site.pool.submit(touch_and_wait, tmp_path / str(each), tmp_path / "go") for each in range(2)]
+        waiting = site.pool.submit(abs, -1)
+        assert waiting.cancel() and waiting.cancelled()
+        (tmp_path / "go").touch()
+        assert all(each.exception(_PATIENCE) is None for each in long)
+
 
 @pytest.mark.xdist_group("ray")
 class TestRay(Promises):

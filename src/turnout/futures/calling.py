@@ -46,7 +46,7 @@ def _timed(function: bytes, arguments: bytes, buffers: Sequence[Any], seconds: f
             _aside = Executor(workers=1, retries=0)
     began = time.perf_counter()
     try:
-        kept = [bytes(each) for each in buffers]
+        kept = [bytearray(each) for each in buffers]
         made: Outcome = _aside.options(timeout=seconds).submit(call, function, arguments, kept).result()
         return made
     except BaseException as error:

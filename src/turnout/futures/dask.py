@@ -41,7 +41,7 @@ class Buffer:
     """A large one, that Dask moves without looking into it, and does not copy where it need not."""
 
     def __init__(self, raw: Any) -> None:
-        self.raw = raw
+        self.raw = bytearray(raw) if isinstance(raw, bytes) or memoryview(raw).readonly else raw
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return Buffer, (pickle.PickleBuffer(self.raw) if protocol >= 5 else bytes(self.raw),)

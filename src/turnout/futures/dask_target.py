@@ -28,7 +28,8 @@ _PATIENCE = 60  # seconds for which a worker looks for its scheduler
 
 class DaskOnTarget(Dask):
     """`workers` runs of `target`, one worker each. The scheduler is in this process, at `host`, which they have to
-    reach; only who has the key of this executor may speak to it. `python` is that of the nodes, with turnout and Dask."""
+    reach; only who has the key of this executor may speak to it. `python` is that of the nodes, with turnout and
+    Dask in it."""
 
     def __init__(
         self, target: str, workers: int, needs: Needs, *, host: str | None = None, python: str = sys.executable

@@ -44,8 +44,8 @@ class Call:
 
     __slots__ = (
         "deaths",
-        "given",
         "function",
+        "given",
         "is_begun",
         "needs",
         "number",
