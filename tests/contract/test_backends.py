@@ -56,7 +56,7 @@ class TestDaskExisting(BackendContract):
         with contextlib.ExitStack() as all_of_them, dask.config.set({"distributed.worker.daemon": False}):
             type(self).clusters = {}
             for count in (1, 2):
-                made = distributed.LocalCluster(count, threads_per_worker=1, dashboard_address="127.0.0.1:0")
+                made = distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0")
                 self.clusters[count] = all_of_them.enter_context(made)
             yield
             self.teardown_class()
@@ -102,6 +102,7 @@ class TestCelery(BackendContract):
 @pytest.mark.xdist_group("ray")
 class TestRay(BackendContract):
     several = "Ray knows one cluster for each process"
+    scales = "Ray on one machine cannot grow or shrink"
 
     def make_backend(self, number_of_workers: int, resources: ComputeResources) -> CalculationBackend:
         return RayBackend(number_of_workers, resources)

@@ -197,7 +197,7 @@ class Promises:
         wait_until((tmp_path / "begun").exists, _PATIENCE)
         site.end()
         assert isinstance(call.exception(0), (WorkerDied, EngineLost))
-        wait_until(lambda: not site.processes(), 20, f"no process is left of {site.processes()}")
+        wait_until(lambda: not site.processes(), 60, f"no process is left of {site.processes()}")
         gc.collect()
         assert sorted(each.name for each in site.folder.iterdir()) == []
         assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
@@ -235,7 +235,7 @@ class TestRay(Promises):
         assert isinstance(call.exception(_PATIENCE), EngineLost)
         assert isinstance(site.pool.submit(abs, -1).exception(_PATIENCE), EngineLost)
         site.end()
-        wait_until(lambda: not site.processes(), 20, f"no process is left of {site.processes()}")
+        wait_until(lambda: not site.processes(), 60, f"no process is left of {site.processes()}")
 
 
 def _kill_children(command: str) -> None:
@@ -276,7 +276,7 @@ class TestParsl(Promises):
         assert isinstance(call.exception(_PATIENCE), EngineLost)
         assert isinstance(site.pool.submit(abs, -1).exception(_PATIENCE), EngineLost)
         site.end()
-        wait_until(lambda: not site.processes(), 20, f"no process is left of {site.processes()}")
+        wait_until(lambda: not site.processes(), 60, f"no process is left of {site.processes()}")
 
     def test_each_process_has_gpus_of_its_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(VISIBLE, "GPU-a,GPU-b")

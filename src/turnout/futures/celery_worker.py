@@ -101,6 +101,7 @@ def serve(told: Told) -> None:
         except Forged as error:
             print(f"refused: {error.message}", file=sys.stderr)
         else:
+            _allow_children()
             answers.put(number, where, call(*words))
 
     @signals.task_failure.connect(weak=False)  # type: ignore[untyped-decorator]
@@ -139,6 +140,14 @@ def _pool() -> Any:
             return found
 
     return Pool
+
+
+def _allow_children() -> None:
+    """A process of Celery's is a daemon to Python's own library too, which lets those start no process."""
+    process: Any = multiprocessing.current_process()
+    if process._config.get("daemon"):
+        own: Any = multiprocessing.process
+        process._config.update(daemon=False, authkey=own.AuthenticationString(os.urandom(32)))
 
 
 def _keep_calls(told: Told) -> None:

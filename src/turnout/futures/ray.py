@@ -32,6 +32,7 @@ except ImportError as error:
     raise MissingExtra("Ray", "ray") from error
 
 _DIED = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError)
+_LONGEST_FOLDER = 20
 _LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for any address of this machine
 _GLANCE = 1.0  # seconds between two looks at Ray's processes
 _MANY = 20  # calls under way from which on outcomes are told in groups
@@ -109,7 +110,7 @@ class RayEngine(Remote):
             return
         gpus = Devices(self.needs.gpus * self._count, self._per_gpu)
         undo.callback(gpus.close)
-        folder = tempfile.mkdtemp(prefix="turnout-ray-")
+        folder = tempfile.mkdtemp(prefix="turnout-ray-", dir=_short_folder())
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
         undo.callback(ray.shutdown)
         taken = list(dict.fromkeys(each for _ in range(self._count) for each in gpus.take(self.needs.gpus)))
@@ -211,3 +212,9 @@ def _surroundings(needs: Needs, gpus: list[str]) -> Iterator[None]:
         for name in set(os.environ) - set(before):
             del os.environ[name]
         os.environ.update(before)
+
+
+def _short_folder() -> str:
+    """Where temporary files go, unless the sockets that Ray makes there would have names too long for sockets."""
+    usual = tempfile.gettempdir()
+    return usual if len(usual) <= _LONGEST_FOLDER else "/tmp"
