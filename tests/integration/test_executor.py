@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import operator
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -21,7 +23,7 @@ import pytest
 
 from tests.harness import wait_until
 from turnout import Executor, Future, TaskTimeout, WorkerDied
-from turnout.errors import InvalidInput
+from turnout.errors import InvalidInput, Unavailable
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -540,3 +542,62 @@ class TestMap:
 
         with pytest.raises(LookupError, match="no more"):
             list(pool.map(abs, numbers()))
+
+
+class TestGpus:
+    """Which ones there are is what the program was given; nothing here has to be one."""
+
+    @pytest.fixture(autouse=True)
+    def two(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"3,GPU-{tmp_path.name}")
+
+    def test_each_worker_has_its_own(self) -> None:
+        with Executor(workers=2, resources={"gpus": 1}) as made:
+            assert set(made.map(_gpus_slowly, range(8), chunksize=1)) == set(
+                os.environ["CUDA_VISIBLE_DEVICES"].split(",")
+            )
+
+    def test_no_two_executors_have_the_same(self) -> None:
+        with Executor(workers=2, resources={"gpus": 1}):
+            other = Executor(workers=1, resources={"gpus": 1})
+            with pytest.raises(Unavailable, match="are another executor's"):
+                other.submit(abs, -1)
+        with Executor(workers=1, resources={"gpus": 2}) as made:
+            assert made.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result(30) == os.environ["CUDA_VISIBLE_DEVICES"]
+
+    def test_workers_may_share_one(self) -> None:
+        with Executor(workers=4, resources={"gpus": 1}, workers_per_gpu=2) as made:
+            assert len(set(made.map(_gpus_slowly, range(16), chunksize=1))) == 2
+
+    def test_more_than_there_are_cannot_be_had(self) -> None:
+        with pytest.raises(InvalidInput, match="need 3 GPUs, and CUDA_VISIBLE_DEVICES names 2"):
+            Executor(workers=3, resources={"gpus": 1}).submit(abs, -1)
+
+
+def _gpus_slowly(_: int) -> str | None:
+    time.sleep(0.05)
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def test_how_far_it_is_can_be_seen(tmp_path: Path) -> None:
+    """On a terminal, and only there."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time, turnout\n"
+        "with turnout.Executor(workers=2) as ex:\n"
+        "    list(ex.map(time.sleep, [0.1] * 20, progress=True))\n"
+        "    these = [ex.submit(time.sleep, 0.1) for _ in range(10)]\n"
+        "    print(len(list(turnout.as_completed(these, progress=True))))\n"
+    )
+    control, terminal = pty.openpty()
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal is closed when its last program ended
+        while piece := os.read(control, 4096):
+            shown += piece
+    os.close(control)
+    said, _ = process.communicate(timeout=30)
+    assert said == b"10\n" and b" of 20, " in shown and b" of 10, " in shown
+    quiet = subprocess.run([sys.executable, str(script)], capture_output=True, check=True, timeout=30)
+    assert quiet.stderr == b""

@@ -13,6 +13,7 @@ from typing import Any
 import distributed
 
 from turnout.client import Client
+from turnout.errors import TurnoutError
 from turnout.futures.dask import Dask, as_told, start_scheduler, worker_told
 from turnout.futures.dask_host import VARIABLE
 from turnout.futures.engine import Needs
@@ -119,6 +120,7 @@ class DaskOnTarget(Dask):
     def _look(self) -> None:
         """Where all workers have ended, no call will be made."""
         while not self._is_over.wait(_LOOK_SECONDS):
-            if not self._live():
-                self._is_over.set()
-                self.lose_all(self._lost())
+            with contextlib.suppress(TurnoutError):  # while the hub cannot be reached, workers go on
+                if not self._live():
+                    self._is_over.set()
+                    self.lose_all(self._lost())

@@ -132,11 +132,13 @@ class Mapped:
             self._submit(chunk)
 
     def _submit(self, chunk: _Chunk) -> None:
+        """One that is refused fails where its results would be: those before it are taken first."""
         try:
             self.pool.hand_on(chunk)
-        except BaseException:
-            self.cancel()
-            raise
+        except BaseException as error:
+            self.take_no_more()
+            chunk.refuse(error)
+            self._keep(chunk, None)
 
     def _may_take(self) -> bool:
         each = self._size * (self._pace or _SECONDS)
@@ -168,6 +170,12 @@ class Mapped:
 
     def done(self, chunk: _Chunk, seconds: float | None) -> None:
         """In a thread of the engine."""
+        self._keep(chunk, seconds)
+        if self._is_at_hand:
+            self._feed()
+        self.pool.one_less()  # last: while it is counted, nobody takes all for done
+
+    def _keep(self, chunk: _Chunk, seconds: float | None) -> None:
         with self._change:
             self._going -= 1
             self._bytes += chunk.size
@@ -177,9 +185,6 @@ class Mapped:
             if not self._is_ordered:
                 self._chunks.append(chunk)
             self._change.notify_all()
-        if self._is_at_hand:
-            self._feed()
-        self.pool.one_less()  # last: while it is counted, nobody takes all for done
 
     def split(self, chunk: _Chunk) -> None:
         """One of its inputs killed the process: each half anew."""
@@ -285,6 +290,10 @@ class _Chunk(Task):
             self._mapped.pool.record.count_failure(self.args[0], 0.0, error, len(self.rows))
         self._error = error
         self._finish(None)
+
+    def refuse(self, error: BaseException) -> None:
+        self._error = error
+        self.is_done = True
 
     def drop(self) -> None:
         self._error = CancelledError()

@@ -158,7 +158,11 @@ class Remote(Engine):
                 is_there = task in self._parked
                 self._parked.discard(task)
             if is_there:
-                self.submit(task)
+                try:
+                    self.submit(task)
+                except BaseException as error:
+                    if task.begin():
+                        task.fail(error)
 
         when_done(these, resume)
 
