@@ -12,6 +12,7 @@
     ├── Unavailable         could not be reached or is busy; trying again may help (exit 6, HTTP 503)
     │   └── HubUnreachable  no hub answers and none could be started
     ├── ProviderError       a compute provider said no                             (exit 7, HTTP 502)
+    ├── WorkerDied, TaskTimeout, EngineLost, MissingExtra: of calls, in `turnout.futures.errors`
     └── Internal            a fault of turnout itself; please report it            (exit 70, HTTP 500)
 
 An error says what is wrong and where in its message, and what to type next in its hint. `code` is stable and is

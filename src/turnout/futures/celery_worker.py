@@ -30,6 +30,7 @@ from turnout.futures.celery_app import TASK, UNSEEN, connect, make_app, prefix
 from turnout.futures.local.devices import VISIBLE
 from turnout.futures.signing import Forged, Signer, read_key
 
+_KEPT_SECONDS = 3600
 _KEPT = 100_000  # outcomes that Redis keeps at most of an executor that takes none
 
 _GLANCE = 0.3  # seconds between two looks at the processes
@@ -69,7 +70,10 @@ class Answers:
         give_up = time.monotonic() + UNSEEN
         while True:
             try:
-                self._connection().xadd(where, {number: signed}, maxlen=_KEPT, approximate=True)
+                both = self._connection().pipeline(transaction=False)
+                both.xadd(where, {number: signed}, maxlen=_KEPT, approximate=True)
+                both.expire(where, _KEPT_SECONDS)  # it may have come after its executor, which has cleared up
+                both.execute()
                 return
             except Exception:  # Redis is away; who waits for the outcome sees that, too
                 if time.monotonic() > give_up:

@@ -10,6 +10,7 @@ import queue
 import secrets
 import select
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -112,6 +113,8 @@ class RayEngine(Remote):
         undo.callback(gpus.close)
         folder = tempfile.mkdtemp(prefix="turnout-ray-", dir=_short_folder())
         undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        started: list[int] = []
+        undo.callback(_end, started)  # what it started may outlive it
         undo.callback(ray.shutdown)
         taken = list(dict.fromkeys(each for _ in range(self._count) for each in gpus.take(self.needs.gpus)))
         with _surroundings(self.needs, taken):
@@ -122,6 +125,7 @@ class RayEngine(Remote):
         for each in _children({"gcs_server", "raylet"}):
             self._daemons.append(os.pidfd_open(each))
             undo.callback(os.close, self._daemons[-1])
+        started += map(os.pidfd_open, _descendants())
 
     def _way(self, retries: int) -> Any:
         """What makes a call, and makes it again so often."""
@@ -187,13 +191,33 @@ def _first_line(error: BaseException) -> str:
 
 def _children(names: set[str]) -> list[int]:
     """Processes that we started, of programs with these names."""
-    found = []
+    return [pid for pid, (name, parent) in _processes().items() if name in names and parent == os.getpid()]
+
+
+def _descendants() -> list[int]:
+    """What the programs of Ray that we started have started themselves."""
+    known, found = _processes(), _children({"gcs_server", "raylet"})
+    for each in found:  # which grows
+        found += [pid for pid, (_, parent) in known.items() if parent == each]
+    return found
+
+
+def _processes() -> dict[int, tuple[str, int]]:
+    """Of all: the name of its program, and its parent."""
+    found = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             name, _, rest = entry.read_text().partition("(")[2].rpartition(")")
-            if name in names and int(rest.split()[1]) == os.getpid():
-                found.append(int(entry.parent.name))
+            found[int(entry.parent.name)] = name, int(rest.split()[1])
     return found
+
+
+def _end(processes: list[int]) -> None:
+    """Those of these file descriptors."""
+    for each in processes:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(each, signal.SIGKILL)
+        os.close(each)
 
 
 @contextlib.contextmanager
