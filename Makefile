@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CORES  := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-# Tests start real hubs and agents: beyond eight workers they only wait for each other.
-WORKERS := $(shell [ $(CORES) -gt 8 ] && echo 8 || echo $(CORES))
+# Tests start real hubs and agents, and wait for them: one worker more than there are cores keeps those busy. Beyond eight
+# they only wait for each other.
+WORKERS := $(shell [ $(CORES) -gt 7 ] && echo 8 || echo $$(($(CORES) + 1)))
 SUITES :=
 CODE   := src tests examples benchmarks
 
