@@ -549,7 +549,8 @@ class TestGpus:
 
     @pytest.fixture(autouse=True)
     def two(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"3,GPU-{tmp_path.name}")
+        own = f"{os.getpid()}-{tmp_path.name}"  # tests beside this one have others
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", f"GPU-a-{own},GPU-b-{own}")
 
     def test_each_worker_has_its_own(self) -> None:
         with Executor(workers=2, resources={"gpus": 1}) as made:
