@@ -168,10 +168,10 @@ class TestScripts:
     def test_the_rest_of_what_can_be_said(self) -> None:
         resources = QueueWorkerResources(wallclock_time_limit="120:00:30")
         line = DaskPBSBackend(resources_per_worker=resources, resource_line="nodes=1:ppn=8").job_script()
-        assert "#PBS -l nodes=1:ppn=8\n" in line and "select" not in line and "walltime=120:00:30" in line
+        assert "#PBS -l nodes=1:ppn=8\n" in line and "-l select" not in line and "walltime=120:00:30" in line
         assert "-W 120:01" in DaskLSFBackend(resources_per_worker=resources).job_script()
         plain = DaskSLURMBackend(disable_nanny_process=True).job_script()
-        assert " --no-nanny" in plain and " --nanny" not in plain and "gres" not in plain
+        assert " --no-nanny" in plain and " --nanny" not in plain and "--gres" not in plain
 
 
 class Own(CalculationBackend):
