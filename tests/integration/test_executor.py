@@ -566,6 +566,16 @@ class TestGpus:
         with Executor(workers=1, resources={"gpus": 2}) as made:
             assert made.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result(30) == os.environ["CUDA_VISIBLE_DEVICES"]
 
+    def test_a_directory_that_another_user_made_is_not_used(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        folder = tmp_path / f"turnout-gpus-{os.getuid()}"
+        folder.mkdir()
+        os.chown(folder, 65534, 65534)
+        with pytest.raises(Unavailable, match="another user's"):
+            Executor(workers=1, resources={"gpus": 1}).submit(abs, -1)
+
     def test_workers_may_share_one(self) -> None:
         with Executor(workers=4, resources={"gpus": 1}, workers_per_gpu=2) as made:
             assert len(set(made.map(_gpus_slowly, range(16), chunksize=1))) == 2

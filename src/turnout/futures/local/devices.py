@@ -76,9 +76,13 @@ def _visible() -> list[str]:
 
 
 def _lock(device: str) -> int | None:
-    """Held by this process alone; None when another has it."""
+    """Held by this process alone; None when another has it. Unavailable where others could hold it against us."""
     folder = os.path.join(tempfile.gettempdir(), f"turnout-gpus-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.lstat(folder).st_uid != os.getuid() or os.path.islink(folder):
+        raise Unavailable(
+            f"{folder} is another user's, who could keep GPUs from you", hint="have it removed, or set TMPDIR"
+        )
     how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.open(os.path.join(folder, device.replace("/", "_")), how, 0o600)
     try:
