@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
 from turnout.errors import InvalidInput
-from turnout.futures.calling import Outcome, call
+from turnout.futures.calling import call_packed
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost
 from turnout.futures.remote import Message, Remote
@@ -35,8 +36,7 @@ class BackendEngine(Remote):
             self._backend.stop()
 
     def send(self, message: Message) -> None:
-        kept = [bytes(each) for each in message.buffers]
-        future = self._backend.submit_task(make, message.function, message.arguments, kept, message.seconds)
+        future = self._backend.submit_task(make, message.packed())
         self._sent[message] = future
         _in_its_loop(future, lambda: future.add_done_callback(lambda done: self._hear(message, done)))
 
@@ -55,7 +55,7 @@ class BackendEngine(Remote):
     def _hear(self, message: Message, done: Any) -> None:
         self._sent.pop(message, None)
         try:
-            self.ended(message, done.result())
+            self.ended(message, pickle.loads(done.result()))
         except (futures.CancelledError, asyncio.CancelledError) as error:
             gone = EngineLost("the backend cancelled the call")
             gone.__cause__ = error
@@ -64,10 +64,9 @@ class BackendEngine(Remote):
             self.lost(message, error)
 
 
-def make(function: bytes, arguments: bytes, buffers: list[bytes], seconds: float | None, **_: Any) -> Outcome:
+def make(packed: bytes, **_: Any) -> bytes:
     """On a worker. Some backends give every call more than it was submitted with, and most know nothing of buffers."""
-    ended, data, found, took = call(function, arguments, buffers, seconds)
-    return ended, data, [bytes(each) for each in found], took
+    return call_packed(packed)
 
 
 def _in_its_loop(future: Any, then: Callable[[], object]) -> None:

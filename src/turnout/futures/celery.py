@@ -6,24 +6,26 @@ import base64
 import contextlib
 import json
 import os
+import pickle
 import secrets
-import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import uuid
 
 from turnout.errors import InvalidInput, Unavailable
-from turnout.futures.celery_app import TASK, connect, make_app, prefix
+from turnout.futures.celery_app import TASK, connect, large_name, make_app, prefix
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost
+from turnout.futures.folders import executor_folder
 from turnout.futures.launching import python
 from turnout.futures.local.devices import Devices
 from turnout.futures.local.environment import environment
+from turnout.futures.packing import LARGE
 from turnout.futures.remote import Message
 from turnout.futures.resending import Resending
+from turnout.futures.shelf import open_shelf
 from turnout.futures.signing import Forged, Signer
 
 import redis  # isort: skip  # of Celery, which `celery_app` asks for
@@ -58,6 +60,7 @@ class CeleryEngine(Resending):
         self._sending = threading.Lock()
         self._messages: dict[str, Message] = {}
         self._numbers: dict[Message, str] = {}
+        self._large: set[str] = set()
 
     def open(self) -> None:
         self._name = self._queue or uuid.uuid4().hex
@@ -67,6 +70,7 @@ class CeleryEngine(Resending):
         with contextlib.ExitStack() as undo:
             try:
                 self._redis = undo.enter_context(contextlib.closing(connect(self._broker)))
+                self._store = undo.enter_context(contextlib.closing(connect(self._broker)))
                 self._server = self._redis.info("server")["run_id"]
             except _AWAY as error:
                 raise Unavailable(f"Redis cannot be reached: {error}", hint="is redis-server running?") from error
@@ -75,7 +79,9 @@ class CeleryEngine(Resending):
             self._producer = self._app.amqp.Producer(undo.enter_context(self._app.connection_for_write()))
             undo.callback(self._clear)
             self._worker: subprocess.Popen[bytes] | None = None
+            self.shelf = None
             if self._count is not None:
+                self.shelf = undo.enter_context(open_shelf())
                 self._worker = self._start_worker(self._count, undo)
             self._is_closing = False
             self._thread = threading.Thread(target=self._hear, name="turnout celery", daemon=True)
@@ -89,6 +95,7 @@ class CeleryEngine(Resending):
         self._thread.join()
         self._messages.clear()
         self._numbers.clear()
+        self._large.clear()
         self._undo.close()
 
     def scale(self, workers: int) -> None:
@@ -105,12 +112,16 @@ class CeleryEngine(Resending):
         if self._wrong:
             raise EngineLost(self._wrong, hint="make another executor")
         number = uuid.uuid4().hex
-        signed = self._signer.sign("call", number, (self._stream, message.words))
-        text = base64.b64encode(signed).decode("ascii")
+        signed = self._signer.sign("call", number, (self._stream, message.packed()))
+        is_large = len(signed) > LARGE  # then what Celery carries is a mere note that it lies in Redis
+        text = "" if is_large else base64.b64encode(signed).decode("ascii")
         self._messages[number] = message
         self._numbers[message] = number
         try:
             with self._sending:
+                if is_large:
+                    self._large.add(number)
+                    self._store.set(large_name(self._name, number), signed)
                 self._app.send_task(
                     TASK, (text,), task_id=number, producer=self._producer, ignore_result=True, argsrepr="",
                     retry=True, retry_policy=_AGAIN,
@@ -126,9 +137,14 @@ class CeleryEngine(Resending):
                 self._app.control.revoke(number, connection=self._producer.connection)
 
     def _forget_number(self, message: Message) -> str | None:
+        """And removes what lies in Redis of it."""
         number = self._numbers.pop(message, None)
         if number is not None:
             self._messages.pop(number, None)
+            if number in self._large:
+                self._large.discard(number)
+                with contextlib.suppress(*_AWAY), self._sending:
+                    self._store.delete(large_name(self._name, number))
         return number
 
     def _hear(self) -> None:
@@ -192,7 +208,7 @@ class CeleryEngine(Resending):
             if isinstance(outcome, str):
                 self.died(message, outcome)
             else:
-                self.ended(message, outcome)
+                self.ended(message, pickle.loads(outcome))
 
     def lost(self, message: Message, error: BaseException) -> None:
         self._forget_number(message)
@@ -202,8 +218,7 @@ class CeleryEngine(Resending):
         devices = Devices(self.needs.gpus * count, self._per_gpu)
         undo.callback(devices.close)
         gpus = [",".join(devices.take(self.needs.gpus)) for _ in range(count)] if self.needs.gpus else []
-        folder = tempfile.mkdtemp(prefix="turnout-celery-")
-        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = undo.enter_context(executor_folder("celery"))
         self._told = {"broker": self._broker, "queue": self._name, "gpus": gpus, "folder": folder}
         started = self._launch()
         undo.callback(lambda: _end(self._worker or started))

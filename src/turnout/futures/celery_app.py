@@ -42,6 +42,11 @@ def prefix(queue: str) -> str:
     return f"turnout:{queue}:"
 
 
+def large_name(queue: str, number: str) -> str:
+    """Under which Redis keeps a call that is too large to go through Celery, which would copy it many times."""
+    return f"{prefix(queue)}call:{number}"
+
+
 def connect(broker: str) -> Any:
     """One connection, made when it is used, and anew after each `redis.RedisError`, which it never hides. For one
     thread."""

@@ -21,12 +21,13 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from turnout.futures.calling import call
-from turnout.futures.celery_app import TASK, UNSEEN, connect, make_app, prefix
+from turnout.futures.calling import call_packed
+from turnout.futures.celery_app import TASK, UNSEEN, connect, large_name, make_app, prefix
 from turnout.futures.local.devices import VISIBLE
 from turnout.futures.signing import Forged, Signer, read_key
 
@@ -56,34 +57,47 @@ class Answers:
         self._signer = Signer(told.key)
         self._redis: tuple[int, Any] = (0, None)
 
-    def open(self, number: str, text: str) -> tuple[str, tuple[Any, ...]]:
+    def open(self, number: str, text: str) -> tuple[str, bytes]:
         """Where what comes of it has to go, and the call; Forged unless it is signed."""
         try:
-            opened: tuple[str, tuple[Any, ...]] = self._signer.open("call", number, base64.b64decode(text))
+            signed = base64.b64decode(text) if text else self._large(number)
+            opened: tuple[str, bytes] = self._signer.open("call", number, signed)
         except (TypeError, ValueError) as error:
             raise Forged(f"the call {number} cannot be read") from error
         return opened
 
     def put(self, number: str, where: str, outcome: Any) -> None:
-        """In the stream `where`. It is tried for half a minute."""
+        """In the stream `where`."""
         signed = self._signer.sign("outcome", number, outcome)
-        give_up = time.monotonic() + UNSEEN
-        while True:
-            try:
-                both = self._connection().pipeline(transaction=False)
-                both.xadd(where, {number: signed}, maxlen=_KEPT, approximate=True)
-                both.expire(where, _KEPT_SECONDS)  # it may have come after its executor, which has cleared up
-                both.execute()
-                return
-            except Exception:  # Redis is away; who waits for the outcome sees that, too
-                if time.monotonic() > give_up:
-                    return
-                time.sleep(0.2)
+
+        def add() -> None:
+            pipe = self._connection().pipeline(transaction=False)
+            pipe.xadd(where, {number: signed}, maxlen=_KEPT, approximate=True)
+            pipe.expire(where, _KEPT_SECONDS)  # it may have come after its executor, which has cleared up
+            pipe.delete(large_name(self._told.queue, number))
+            pipe.execute()
+
+        _patiently(add)
+
+    def _large(self, number: str) -> bytes:
+        """Nothing when nobody wants it any more."""
+        return _patiently(lambda: self._connection().get(large_name(self._told.queue, number))) or b""
 
     def _connection(self) -> Any:
         if self._redis[0] != os.getpid():
             self._redis = os.getpid(), connect(self._told.broker)
         return self._redis[1]
+
+
+def _patiently(ask: Callable[[], Any]) -> Any:
+    """What Redis says; None when it is away for half a minute, which who waits for the outcome sees, too."""
+    give_up = time.monotonic() + UNSEEN
+    while time.monotonic() < give_up:
+        try:
+            return ask()
+        except Exception:
+            time.sleep(0.2)
+    return None
 
 
 def serve(told: Told) -> None:
@@ -101,12 +115,12 @@ def serve(told: Told) -> None:
     def make(self: Any, text: str) -> None:
         number = self.request.id
         try:
-            where, words = answers.open(number, text)
+            where, packed = answers.open(number, text)
         except Forged as error:
             print(f"refused: {error.message}", file=sys.stderr)
         else:
             _allow_children()
-            answers.put(number, where, call(*words))
+            answers.put(number, where, call_packed(packed))
 
     @signals.task_failure.connect(weak=False)  # type: ignore[untyped-decorator]
     def tell_of_death(task_id: str, exception: BaseException, args: Any, **_: Any) -> None:

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import logging
-import os
 import pickle
 import queue
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
+import uuid
+import weakref
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 from turnout.errors import InvalidInput, Unavailable
 from turnout.futures.calling import Outcome, call
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost, MissingExtra, WorkerDied
+from turnout.futures.folders import executor_folder
 from turnout.futures.local.devices import Devices
-from turnout.futures.local.environment import environment
 from turnout.futures.remote import Message, Remote
+from turnout.futures.shelf import Shelved, open_shelf
 
 try:
     import distributed
+    from distributed.protocol import dask_deserialize, dask_serialize
 except ImportError as error:
     raise MissingExtra("Dask", "dask") from error
 
-_DEATHS = 2  # workers that a call may kill before it is given up with the next
-_MANY, _TOGETHER = 20, 0.01  # calls under way from which on results wait for each other, and the seconds they do
+from turnout.futures.dask_cluster import DEATHS, Host, as_told, own_client, start_scheduler, worker_told
+
+_MANY, _TOGETHER = 20, 0.05  # calls under way from which on results wait for each other, and the seconds they do
+_GLANCE = 1.0  # seconds between two looks at all calls
 _PATIENCE = 10.0  # seconds for an outcome that is there
 
 
@@ -50,10 +48,41 @@ class Buffer:
         return memoryview(self.raw).nbytes
 
 
-def call_here(function: bytes, arguments: bytes, buffers: Sequence[Buffer] = (), *more: Any) -> Outcome:
-    """On a worker."""
-    ended, data, found, seconds = call(function, arguments, [each.raw for each in buffers], *more)
-    return ended, data, [Buffer(each) for each in found], seconds
+class Kept:
+    """What a worker has on a shelf, for as long as Dask wants it."""
+
+    def __init__(self, shelved: Shelved) -> None:
+        self._shelved = shelved
+        weakref.finalize(self, shelved.remove)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Shelved, tuple(self._shelved)
+
+
+@dask_serialize.register(Buffer)  # type: ignore[untyped-decorator]
+def _frames(buffer: Buffer) -> tuple[dict[str, Any], list[Any]]:
+    return {}, [memoryview(buffer.raw)]
+
+
+@dask_deserialize.register(Buffer)  # type: ignore[untyped-decorator]
+def _buffer(header: dict[str, Any], frames: list[Any]) -> Buffer:
+    return Buffer(frames[0] if len(frames) == 1 else b"".join(frames))
+
+
+def call_here(packed: bytes, *buffers: Buffer) -> bytes | tuple[bytes, list[Buffer | Kept]]:
+    """On a worker; as `call_packed`."""
+    ended, data, found, seconds = call(*pickle.loads(packed, buffers=[each.raw for each in buffers]))
+    apart: list[pickle.PickleBuffer] = []
+    outcome = pickle.dumps((ended, data, found, seconds), 5, buffer_callback=apart.append)
+    kept = [Kept(each) for each in found if isinstance(each, Shelved)]
+    return (outcome, [*map(Buffer, apart), *kept]) if found else outcome
+
+
+def _opened(answer: bytes | tuple[bytes, list[Any]]) -> Outcome:
+    """What `call_here` said."""
+    packed, buffers = answer if isinstance(answer, tuple) else (answer, [])
+    outcome: Outcome = pickle.loads(packed, buffers=[each.raw for each in buffers if isinstance(each, Buffer)])
+    return outcome
 
 
 class Dask(Remote):
@@ -61,7 +90,8 @@ class Dask(Remote):
 
     def __init__(self, needs: Needs) -> None:
         super().__init__(needs)
-        self._sent: dict[Message, Any] = {}
+        self._sent: dict[Message, str] = {}
+        self._under_way: dict[str, tuple[Message, Any]] = {}
 
     @abstractmethod
     def connect(self) -> Any:
@@ -76,50 +106,63 @@ class Dask(Remote):
             self._client = self.connect()
         except (OSError, TimeoutError) as error:
             raise Unavailable(f"Dask cannot be reached: {error}", hint="is its scheduler running?") from error
-        self._done: queue.SimpleQueue[tuple[Message, Any] | None] = queue.SimpleQueue()
+        self._news: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        _listen(self._client, self._news.put)
         self._thread = threading.Thread(target=self._hear, name="turnout dask", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        self._done.put(None)
+        self._news.put(None)
         self._thread.join()
         try:
             self._client.close()
         finally:
             self._sent.clear()
+            self._under_way.clear()
             self.disconnect()
 
     def send(self, message: Message) -> None:
-        function, arguments, *more = message.words
-        if message.buffers:
-            more[0] = [Buffer(each) for each in message.buffers]
-        future = self._client.submit(call_here, function, arguments, *more, pure=False)
-        self._sent[message] = future
-        future.add_done_callback(lambda future: self._done.put((message, future)))
+        apart: list[pickle.PickleBuffer] = []
+        packed = message.packed(apart)
+        key = f"{message.name}-{uuid.uuid4().hex}"
+        self._sent[message] = key
+        future = self._client.submit(call_here, packed, *map(Buffer, apart), key=key)
+        self._under_way[key] = message, future
+        if future.done():
+            self._news.put(key)
 
     def recall(self, message: Message) -> None:
-        future = self._sent.pop(message, None)
-        if future is not None:
-            future.cancel()
+        known = self._under_way.pop(self._sent.pop(message, ""), None)
+        if known is not None:
+            known[1].cancel()
 
     def _hear(self) -> None:
-        """In a thread of its own: fetches all results that are there together, which costs as much as fetching one."""
-        while True:
-            batch = [self._done.get()]
-            if len(self._sent) > _MANY:
-                time.sleep(_TOGETHER)
-            while not self._done.empty():
-                batch.append(self._done.get())
-            known = [each for each in batch if each is not None]
+        """In a thread of its own."""
+        is_over = False
+        while not is_over:
+            news = self._gathered_news()
+            is_over = None in news
+            known = [each for each in map(self._under_way.get, filter(None, news)) if each is not None]
+            known = [(message, future) for message, future in known if future.done()]
             for (message, _), outcome in zip(known, self._fetch([future for _, future in known]), strict=True):
-                self._sent.pop(message, None)
+                self._under_way.pop(self._sent.pop(message, ""), None)
                 if isinstance(outcome, Exception):
                     self.lost(message, outcome)
                 else:
-                    ended, data, buffers, seconds = outcome
-                    self.ended(message, (ended, data, [each.raw for each in buffers], seconds))
-            if None in batch:
-                return
+                    self.ended(message, _opened(outcome))
+
+    def _gathered_news(self) -> set[str | None]:
+        """Of which calls something came, as far as is known; None = it is over. Together, for to fetch many results
+        costs as much as to fetch one. Now and then all calls are looked at, since not all that happens is news."""
+        try:
+            news = {self._news.get(timeout=_GLANCE)}
+        except queue.Empty:
+            return {key for key, (_, future) in list(self._under_way.items()) if future.done()}
+        if len(self._under_way) > _MANY:
+            time.sleep(_TOGETHER)
+        while not self._news.empty():
+            news.add(self._news.get())
+        return news
 
     def _fetch(self, done: list[Any]) -> list[Any]:
         """Of each its outcome, or why there is none."""
@@ -131,11 +174,29 @@ class Dask(Remote):
         return [found[each] if each in found else _outcome(each) for each in done]
 
 
+def _listen(client: Any, tell: Callable[[str], object]) -> None:
+    """Tells the key of each call that the scheduler has said something of. A callback for each, as Dask has them,
+    costs as much as a fifth of a call."""
+    handlers = client._stream_handlers
+    for name in ("key-in-memory", "task-erred", "cancelled-keys"):
+        handlers[name] = _telling(handlers[name], tell)
+
+
+def _telling(handle: Callable[..., Any], tell: Callable[[str], object]) -> Callable[..., Any]:
+    def handle_and_tell(**said: Any) -> Any:
+        answer = handle(**said)
+        for key in said.get("keys") or [said.get("key", "")]:
+            tell(key)
+        return answer
+
+    return handle_and_tell
+
+
 def _outcome(future: Any) -> Any:
     try:
         return future.result(timeout=_PATIENCE)
     except distributed.scheduler.KilledWorker as error:
-        return WorkerDied(f"the process that made the call died, and so did {_DEATHS} before it: {error}")
+        return WorkerDied(f"the process that made the call died, and so did {DEATHS} before it: {error}")
     except Exception as error:
         return EngineLost(f"Dask lost the call ({type(error).__name__}: {error})", hint="is its scheduler running?")
 
@@ -152,8 +213,8 @@ class DaskLocal(Dask):
         with contextlib.ExitStack() as undo:
             self._devices = Devices(self.needs.gpus * self._count, self._per_gpu)
             undo.callback(self._devices.close)
-            folder = tempfile.mkdtemp(prefix="turnout-dask-")
-            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder = undo.enter_context(executor_folder("dask"))
+            self.shelf = undo.enter_context(open_shelf())
             tls = distributed.Security.temporary()
             cluster = start_scheduler(tls, folder)
             undo.callback(cluster.close)
@@ -161,7 +222,7 @@ class DaskLocal(Dask):
             undo.callback(self._host.close)
             self._gpus: dict[str, list[str]] = {}
             self._start_missing()
-            client = distributed.Client(cluster, set_as_default=False)
+            client = own_client(cluster)
             self._undo = undo.pop_all()
             return client
 
@@ -184,76 +245,6 @@ class DaskLocal(Dask):
         each = {name: worker_told(self.needs, self._gpus[name]) for name in names}
         if each:
             self._host.tell({"start": each})
-
-
-class Host:
-    """A process with workers; see `dask_host`, to which it is first `told` where the scheduler is."""
-
-    def __init__(self, told: dict[str, Any]) -> None:
-        code = "import sys; sys.path[:] = sys.argv[1:]; del sys.argv[1:]; import runpy; "
-        code += "runpy.run_module('turnout.futures.dask_host', run_name='__main__', alter_sys=True)"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code, *sys.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
-        self._say(told)
-
-    def tell(self, what: dict[str, Any]) -> None:
-        """Returns when it is done; Unavailable when it cannot be."""
-        self._say(what)
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != b"done\n":
-            raise Unavailable("workers of Dask cannot be started", hint="what they printed is above")
-
-    def close(self) -> None:
-        """Ends it, with its workers."""
-        with contextlib.suppress(OSError):
-            assert self._process.stdin is not None
-            self._process.stdin.close()
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            pass
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def _say(self, what: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # that it is gone is seen when its answer is read
-            self._process.stdin.write(json.dumps(what).encode() + b"\n")
-            self._process.stdin.flush()
-
-
-def start_scheduler(tls: Any, folder: str, host: str = "127.0.0.1") -> Any:
-    """A scheduler in this process, that leaves its files in `folder`, as a cluster without workers. Unavailable when it
-    cannot be."""
-    options = {
-        "host": host, "port": 0, "protocol": "tls://", "security": tls, "dashboard": False,
-        "dashboard_address": "127.0.0.1:0", "allowed_failures": _DEATHS,
-        "local_directory": folder,
-    }  # fmt: skip
-    scheduler = {"cls": distributed.Scheduler, "options": options}
-    try:
-        return distributed.SpecCluster(workers={}, scheduler=scheduler, security=tls, silence_logs=logging.CRITICAL)
-    except RuntimeError as error:
-        hint = "give an address of this machine that the workers can reach"
-        raise Unavailable(f"no scheduler of Dask can be started at {host}: {error}", hint=hint) from error
-
-
-def as_told(tls: Any) -> dict[str, str]:
-    """The certificate and its key, for a worker."""
-    return {
-        "tls_ca_file": tls.tls_ca_file, "tls_worker_cert": tls.tls_worker_cert, "tls_worker_key": tls.tls_worker_key,
-    }  # fmt: skip
-
-
-def worker_told(needs: Needs, gpus: list[str]) -> dict[str, Any]:
-    env = environment(needs, gpus)
-    return {
-        "env": {name: value for name, value in env.items() if os.environ.get(name) != value},
-        "memory": needs.memory,
-    }
 
 
 class DaskExisting(Dask):

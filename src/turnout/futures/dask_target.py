@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import tempfile
 import threading
 import time
 from typing import Any
@@ -14,10 +13,12 @@ import distributed
 
 from turnout.client import Client
 from turnout.errors import TurnoutError
-from turnout.futures.dask import Dask, as_told, start_scheduler, worker_told
+from turnout.futures.dask import Dask
+from turnout.futures.dask_cluster import as_told, own_client, start_scheduler, worker_told
 from turnout.futures.dask_host import VARIABLE
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost
+from turnout.futures.folders import executor_folder
 from turnout.futures.remote import Message
 from turnout.model.spec import Resources
 from turnout.model.state import LIVE
@@ -47,7 +48,7 @@ class DaskOnTarget(Dask):
         with contextlib.ExitStack() as undo:
             undo.callback(self._end_runs)  # last: most end by themselves when their scheduler does
             tls = distributed.Security.temporary()
-            folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="turnout-dask-"))
+            folder = undo.enter_context(executor_folder("dask"))
             cluster = start_scheduler(tls, folder, self._host or self._own_address())
             undo.callback(cluster.close)
             worker = worker_told(self.needs, [])
@@ -58,7 +59,7 @@ class DaskOnTarget(Dask):
                 "worker": worker,
             }
             self._told = json.dumps(told)
-            client = distributed.Client(cluster, set_as_default=False)
+            client = own_client(cluster)
             undo.callback(client.close)
             self._start_runs(self._count)
             self._is_over = threading.Event()

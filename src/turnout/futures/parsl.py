@@ -6,21 +6,21 @@ import collections
 import contextlib
 import os
 import pickle
-import shutil
-import tempfile
 import threading
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 from turnout.errors import InvalidInput, Unavailable
-from turnout.futures.calling import call
+from turnout.futures.calling import call_packed
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost, MissingExtra
+from turnout.futures.folders import executor_folder
 from turnout.futures.launching import python_module
 from turnout.futures.parsl_blocks import Blocks
 from turnout.futures.remote import Message
 from turnout.futures.resending import Resending
+from turnout.futures.shelf import open_shelf
 
 try:
     import zmq
@@ -52,8 +52,8 @@ class ParslEngine(Resending):
 
     def open(self) -> None:
         with contextlib.ExitStack() as undo:
-            folder = tempfile.mkdtemp(prefix="turnout-parsl-")
-            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder = undo.enter_context(executor_folder("parsl"))
+            self.shelf = undo.enter_context(open_shelf()) if self._config is None else None
             self._waiting: collections.deque[Message] = collections.deque()
             self._under_way = 0
             self._pace: float | None = None
@@ -131,7 +131,7 @@ class ParslEngine(Resending):
             while self._waiting and self._under_way < self._room():
                 message = self._waiting.popleft()
                 self._under_way += 1
-                future = self._parsl.submit_payload(_HOW, pickle.dumps(message.words, 5))
+                future = self._parsl.submit_payload(_HOW, message.packed())
                 future.add_done_callback(lambda future, message=message: self._tell(message, future))
 
     def _tell(self, message: Message, future: Any) -> None:
@@ -176,7 +176,7 @@ class ParslEngine(Resending):
 
 def make_here(packed: bytes) -> bytes:
     """What workers do; Parsl finds it by its name."""
-    return pickle.dumps(call(*pickle.loads(packed)), 5)
+    return call_packed(packed)
 
 
 def _executor_of(config: Any) -> Any:

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import pickle
 import queue
 import secrets
 import select
-import shutil
 import signal
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from turnout.errors import Conflict, InvalidInput, Unavailable
-from turnout.futures.calling import Outcome, call
+from turnout.futures.calling import call_packed
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost, MissingExtra, WorkerDied
+from turnout.futures.folders import executor_folder
 from turnout.futures.local.devices import VISIBLE, Devices
 from turnout.futures.local.environment import environment
 from turnout.futures.remote import Message, Remote
+from turnout.futures.shelf import open_shelf
 
 try:
     import ray
@@ -36,8 +39,11 @@ _DIED = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError)
 _LONGEST_FOLDER = 20
 _LOOPBACK = "127.0.0.2"  # Ray takes 127.0.0.1 for any address of this machine
 _GLANCE = 1.0  # seconds between two looks at Ray's processes
-_MANY = 20  # calls under way from which on outcomes are told in groups
-_PAUSE = 0.002  # seconds in which a group gathers
+#: Calls under way up to which Ray tells of each by itself, which costs a sixth of a call. Of more, the eldest
+#: are asked for together, now and then, and now and then all.
+_MANY, _GROUP = 20, 200
+_PAUSE = 0.02  # seconds between two times
+_MORE = ()  # news that there are some to ask for
 #: What Ray reads when it starts: no news of us to its makers; GPUs that nobody asked for stay as they are; and only who
 #: knows the token may speak with it. Ray keeps the first token that it sees for as long as this process goes on.
 _SETTINGS = {
@@ -57,6 +63,7 @@ class RayEngine(Remote):
         self._address = address
         self._per_gpu = per_gpu
         self._sent: dict[Message, Any] = {}
+        self._unwatched: dict[Message, Any] = {}
 
     def open(self) -> None:
         if ray.is_initialized():
@@ -68,7 +75,7 @@ class RayEngine(Remote):
                 raise Unavailable(f"Ray cannot be started or reached: {error}", hint="see what it printed") from error
             self._wrong = ""
             self._ways: dict[int, Any] = {}
-            self._done: queue.SimpleQueue[tuple[Message, Any] | None] = queue.SimpleQueue()
+            self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
             self._thread = threading.Thread(target=self._hear, name="turnout ray", daemon=True)
             self._thread.start()
             self._undo = undo.pop_all()
@@ -77,6 +84,7 @@ class RayEngine(Remote):
         self._done.put(None)
         self._thread.join()
         self._sent.clear()
+        self._unwatched.clear()
         self._undo.close()
 
     def scale(self, workers: int) -> None:
@@ -92,11 +100,19 @@ class RayEngine(Remote):
         task = self._tasks.get(message)
         if task is None:  # cancelled meanwhile
             return
-        reference = self._way(task.terms.retries).remote(*message.words)
+        apart: list[Any] = []
+        packed = message.packed(apart)
+        reference = self._way(task.terms.retries).remote(packed, *apart)
         self._sent[message] = reference
-        reference.future().add_done_callback(lambda future: self._done.put((message, future)))
+        if len(self._sent) <= _MANY:
+            reference.future().add_done_callback(lambda future: self._done.put((message, future.result)))
+        else:
+            self._unwatched[message] = reference
+            if len(self._unwatched) == 1:
+                self._done.put(_MORE)
 
     def recall(self, message: Message) -> None:
+        self._unwatched.pop(message, None)
         reference = self._sent.pop(message, None)
         if reference is not None:
             with contextlib.suppress(Exception):  # it is over
@@ -111,8 +127,8 @@ class RayEngine(Remote):
             return
         gpus = Devices(self.needs.gpus * self._count, self._per_gpu)
         undo.callback(gpus.close)
-        folder = tempfile.mkdtemp(prefix="turnout-ray-", dir=_short_folder())
-        undo.callback(shutil.rmtree, folder, ignore_errors=True)
+        folder = undo.enter_context(executor_folder("ray", _short_folder()))
+        self.shelf = undo.enter_context(open_shelf())
         started: list[int] = []
         undo.callback(_end, started)  # what it started may outlive it
         undo.callback(ray.shutdown)
@@ -136,45 +152,71 @@ class RayEngine(Remote):
 
     def _hear(self) -> None:
         """In a thread of its own, for tasks may do anything when they are told."""
-        while (known := self._next()) is not None:
-            if len(self._sent) > _MANY:  # when they come in groups, who submits more is not stopped for each
-                time.sleep(_PAUSE)
-            self._tell(*known)
-            for _ in range(self._done.qsize()):
-                if (known := self._done.get()) is None:
-                    return
-                self._tell(*known)
-
-    def _next(self) -> tuple[Message, Any] | None:
+        asked = asked_for_all = 0.0
         while True:
             try:
-                return self._done.get(timeout=_GLANCE)
+                known = self._done.get(timeout=_PAUSE if self._unwatched else _GLANCE)
             except queue.Empty:
                 if self._daemons and not self._wrong and select.select(self._daemons, [], [], 0)[0]:
                     self._give_up()
+            else:
+                if known is None:
+                    return
+                if known is not _MORE:
+                    self._tell(*known)
+            now = time.monotonic()
+            if self._unwatched and now - asked > _PAUSE:
+                asked = now
+                is_for_all = now - asked_for_all > _GLANCE
+                asked_for_all = now if is_for_all else asked_for_all
+                self._ask(list(itertools.islice(self._unwatched.items(), None if is_for_all else _GROUP)))
+
+    def _ask(self, these: list[tuple[Message, Any]]) -> None:
+        """Tells of those that are over."""
+        try:
+            over = set(ray.wait([reference for _, reference in these], num_returns=len(these), timeout=0)[0])
+        except Exception as error:
+            self._unwatched.clear()
+            self.lose_all(_reason(error))
+            return
+        these = [(message, reference) for message, reference in these if reference in over]
+        try:
+            values = ray.get([reference for _, reference in these])
+        except Exception:  # of one of them, which is seen when each is asked for
+            for message, reference in these:
+                self._tell(message, partial(ray.get, reference))
+        else:
+            for (message, _), value in zip(these, values, strict=True):
+                self._tell(message, partial(_itself, value))
 
     def _give_up(self) -> None:
         """A part of Ray is gone that was started here. Ray itself would end this process, a minute later."""
         self._wrong = "Ray's processes on this machine have ended"
+        self._unwatched.clear()
         self.lose_all(EngineLost(self._wrong, hint="make another executor"))
         ray.shutdown()
 
-    def _tell(self, message: Message, future: Any) -> None:
+    def _tell(self, message: Message, get: Callable[[], Any]) -> None:
         self._sent.pop(message, None)
+        self._unwatched.pop(message, None)
         try:
-            outcome = future.result()
+            outcome = get()
         except BaseException as error:
             self.lost(message, _reason(error))
         else:
-            ended, said, buffers, seconds = pickle.loads(outcome) if isinstance(outcome, bytes) else outcome
-            self.ended(message, (ended, said, list(map(bytearray, buffers)), seconds))
+            packed, buffers = (outcome, []) if isinstance(outcome, bytes) else outcome
+            self.ended(message, pickle.loads(packed, buffers=map(bytearray, buffers)))
 
 
-def make_here(function: bytes, arguments: bytes, buffers: Any = (), seconds: float | None = None) -> Outcome | bytes:
-    """As `call`; without buffers as its pickle, for Ray is quick with bytes. Arrays are writable, as they are
-    elsewhere: Ray's own memory is not."""
-    outcome = call(function, arguments, list(map(bytearray, buffers)), seconds)
-    return outcome if outcome[2] else pickle.dumps(outcome, 5)
+def _itself(value: Any) -> Any:
+    return value
+
+
+def make_here(packed: bytes, *buffers: Any) -> bytes | tuple[bytes, list[pickle.PickleBuffer]]:
+    """As `call_packed`. Arrays are writable, as they are elsewhere: Ray's own memory is not."""
+    apart: list[pickle.PickleBuffer] = []
+    data = call_packed(packed, list(map(bytearray, buffers)), apart)
+    return (data, apart) if apart else data
 
 
 def _reason(error: BaseException) -> Exception:

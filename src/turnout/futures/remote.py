@@ -15,31 +15,34 @@ import cloudpickle
 from turnout.errors import Conflict, InvalidInput
 from turnout.futures.calling import Outcome
 from turnout.futures.engine import Engine, Needs, Task
-from turnout.futures.errors import WorkerDied
+from turnout.futures.errors import EngineLost, WorkerDied
 from turnout.futures.functions import Functions
 from turnout.futures.packing import Awaits, pack_arguments
+from turnout.futures.shelf import Shelf, Shelved
 from turnout.futures.waiting import when_done
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """One call."""
+    """One call; `name` is that of its function, for people. Buffers may lie on a shelf, in `folder`."""
 
+    name: str
     function: bytes
     arguments: bytes
-    buffers: list[pickle.PickleBuffer]
+    buffers: list[Any]
     seconds: float | None
+    folder: str
 
-    @property
-    def words(self) -> tuple[Any, ...]:
-        """What `calling.call` takes; no more of it than needed, for libraries look at each."""
-        if self.seconds is not None:
-            return self.function, self.arguments, self.buffers, self.seconds
-        return (self.function, self.arguments, self.buffers) if self.buffers else (self.function, self.arguments)
+    def packed(self, apart: list[pickle.PickleBuffer] | None = None) -> bytes:
+        """For `calling.call_packed`. Buffers that lie on no shelf are added to `apart`, if there is such a list; else
+        they are in it."""
+        words = self.function, self.arguments, self.buffers, self.seconds, self.folder
+        return pickle.dumps(words, 5, buffer_callback=None if apart is None else apart.append)
 
 
 class Remote(Engine):
-    """For each worker `needs`, for the one call it is at. A subclass has `open`, `close`, `send`, `recall` and `scale`.
+    """For each worker `needs`, for the one call it is at. A subclass has `open`, `close`, `send`, `recall` and `scale`;
+    where its workers are on this machine, `open` gives it a `shelf`.
     Every task is told of exactly once, whatever the library does: what it never answered for is failed by `stop`."""
 
     def __init__(self, needs: Needs) -> None:
@@ -49,6 +52,7 @@ class Remote(Engine):
         self._parked: set[Task] = set()
         self._functions = Functions()
         self._is_on = False
+        self.shelf: Shelf | None = None
 
     @abstractmethod
     def open(self) -> None:
@@ -92,9 +96,15 @@ class Remote(Engine):
             self.lost(message, error)
 
     def ended(self, message: Message, outcome: Outcome) -> None:
+        ended, data, buffers, seconds = outcome
+        try:
+            found = [each.take() if isinstance(each, Shelved) else each for each in buffers]
+        except OSError as error:
+            self.lost(message, EngineLost(f"what came of the call is gone: {error}"))
+            return
         task = self._taken(message)
         if task is not None and task.begin():
-            task.end(*outcome)
+            task.end(ended, data, found, seconds)
 
     def lost(self, message: Message, error: BaseException) -> None:
         """Nothing came of it; `error` says why."""
@@ -147,7 +157,11 @@ class Remote(Engine):
     def _packed(self, task: Task) -> Message:
         function = self._functions.get(task.function)
         known = function.data if function.number else cloudpickle.dumps(task.function, 5)
-        return Message(known, *pack_arguments(task.args, task.kwargs), task.terms.seconds)
+        name = getattr(task.function, "__name__", "call")
+        arguments, buffers = pack_arguments(task.args, task.kwargs)
+        put = self.shelf.put(buffers) if self.shelf is not None else buffers
+        folder = "" if self.shelf is None else self.shelf.folder
+        return Message(name, known, arguments, put, task.terms.seconds, folder)
 
     def _park(self, task: Task, these: Sequence[futures.Future[Any]]) -> None:
         with self._lock:
@@ -175,4 +189,7 @@ class Remote(Engine):
 
     def _taken(self, message: Message) -> Task | None:
         with self._lock:
-            return self._tasks.pop(message, None)
+            task = self._tasks.pop(message, None)
+            if task is not None and self.shelf is not None:
+                self.shelf.remove(message.buffers)
+            return task
