@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import gc
-import operator
 import os
 import shutil
 import signal
@@ -27,6 +26,8 @@ from tests import components
 from tests.harness import wait_until
 from turnout import Executor, TaskTimeout, WorkerDied
 from turnout.errors import InvalidInput, Unavailable
+from turnout.futures import dask as dask_engine
+from turnout.futures import shelf
 from turnout.futures.celery import CeleryEngine
 from turnout.futures.celery_app import TASK, make_app, prefix
 from turnout.futures.dask import DaskLocal
@@ -35,6 +36,7 @@ from turnout.futures.errors import EngineLost
 from turnout.futures.local.devices import VISIBLE
 from turnout.futures.parsl import ParslEngine
 from turnout.futures.ray import RayEngine
+from turnout.futures.remote import Remote
 
 pytestmark = pytest.mark.timeout(120)
 _MARK = "TO_TEST_ENGINES"
@@ -57,6 +59,12 @@ def die_once(path: Path) -> str:
         path.touch()
         die()
     return "survived"
+
+
+def touch_and_give(begun: Path, go: Path) -> Any:
+    touch_and_wait(begun, go)
+    Path(f"{go}.seen").touch()
+    return np.ones(1 << 17)
 
 
 def add_one(array: Any) -> Any:
@@ -98,6 +106,11 @@ class Site:
                     found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:200])
         return [each for each in found if "resource_tracker" not in each]
 
+    def shelved(self) -> list[str]:
+        """What lies on the shelf of the engine."""
+        assert isinstance(self.engine, Remote) and self.engine.shelf is not None
+        return [each.name for each in Path(self.engine.shelf.folder).glob("[!.]*")]
+
     def close(self) -> None:
         self.end()
         tempfile.tempdir = self._before
@@ -124,36 +137,23 @@ def _apart(tmp_path_factory: pytest.TempPathFactory) -> None:
 class Promises:
     """What every engine keeps. A subclass has a fixture `site`, with two workers."""
 
-    def test_calls_give_what_they_return(self, site: Site) -> None:
-        assert site.pool.submit(pow, 2, 10).result(_PATIENCE) == 1024
-        assert site.pool.submit(int, "ff", base=16).result(_PATIENCE) == 255
-        bound = 5
-        assert site.pool.submit(lambda x: x + bound, 1).result(_PATIENCE) == 6
-
-    def test_they_are_made_elsewhere_with_as_many_threads_as_they_have_processors(self, site: Site) -> None:
-        assert site.pool.submit(os.getpid).result(_PATIENCE) != os.getpid()
-        assert site.pool.submit(os.getenv, "OMP_NUM_THREADS").result(_PATIENCE) == "1"
-
     def test_map_keeps_the_order(self, site: Site) -> None:
         assert list(site.pool.map(abs, range(-50, 50))) == [abs(each) for each in range(-50, 50)]
 
-    def test_errors_come_back_with_where_they_were_raised(self, site: Site) -> None:
-        with pytest.raises(ZeroDivisionError) as caught:
-            site.pool.submit(operator.truediv, 1, 0).result(_PATIENCE)
-        assert "packing.py" in str(caught.value.__cause__)
-
-    def test_futures_are_arguments_however_deep(self, site: Site) -> None:
-        first = site.pool.submit(abs, -2)
-        deep = site.pool.submit(sum, [first, site.pool.submit(abs, -3)])
-        failed = site.pool.submit(abs, site.pool.submit(operator.truediv, 1, 0))
-        assert deep.result(_PATIENCE) == 5
-        assert isinstance(failed.exception(_PATIENCE), ZeroDivisionError)
-
     def test_arrays_go_and_come_and_can_be_written_to(self, site: Site) -> None:
         sent = np.arange(1 << 17, dtype=np.float64)
-        got = site.pool.submit(add_one, sent).result(_PATIENCE)
-        got += 1
-        assert np.array_equal(got, sent + 2)
+        ways = [site.pool, site.pool.options(timeout=_PATIENCE)]
+        for got in [way.submit(add_one, sent).result(_PATIENCE) for way in ways]:
+            got += 1
+            assert np.array_equal(got, sent + 2)
+        assert site.shelved() == []
+
+    def test_arrays_for_which_there_is_no_room_go_another_way(
+        self, site: Site, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(shelf, "_MOST", 0)
+        sent = np.arange(1 << 17, dtype=np.float64)
+        assert np.array_equal(site.pool.submit(add_one, sent).result(_PATIENCE), sent + 1)
 
     def test_modules_that_the_program_finds_are_found(self, site: Site) -> None:
         assert site.pool.submit(touch_and_wait, site.folder, site.folder).result(_PATIENCE) == os.environ.get(
@@ -168,31 +168,14 @@ class Promises:
     def test_a_call_whose_process_dies_is_made_again(self, site: Site, tmp_path: Path) -> None:
         assert site.pool.submit(die_once, tmp_path / "died").result(_PATIENCE) == "survived"
 
-    def test_but_not_for_ever(self, site: Site) -> None:
-        killers = [site.pool.options(retries=0).submit(die), site.pool.options(retries=1).submit(die)]
+    def test_but_not_for_ever_and_the_others_are_made(self, site: Site) -> None:
+        many = [site.pool.submit(abs, -each) for each in range(150)]
+        killers = [site.pool.options(retries=each).submit(die) for each in range(2)]
+        many += [site.pool.submit(abs, -each) for each in range(150, 300)]
         assert [type(each.exception(_PATIENCE)) for each in killers] == [WorkerDied, WorkerDied]
-        assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
+        assert [each.result(_PATIENCE) for each in many] == list(range(300))
 
-    def test_a_function_that_ends_itself_fails_alone(self, site: Site) -> None:
-        with pytest.raises(WorkerDied, match=r"sys\.exit\(3\)"):
-            site.pool.submit(sys.exit, 3).result(_PATIENCE)
-
-    def test_one_that_waits_can_be_cancelled(self, site: Site, tmp_path: Path) -> None:
-        busy = [site.pool.submit(touch_and_wait, tmp_path / f"{each}", tmp_path / "go") for each in range(2)]
-        wait_until(lambda: (tmp_path / "0").exists() and (tmp_path / "1").exists(), _PATIENCE)
-        waiting = site.pool.submit(Path.touch, tmp_path / "never")
-        assert waiting.cancel() and waiting.cancelled()
-        (tmp_path / "go").touch()
-        assert [each.result(_PATIENCE) for each in [*busy, site.pool.submit(abs, -1)]][-1] == 1
-        assert not (tmp_path / "never").exists()
-
-    def test_a_callback_may_submit_more(self, site: Site) -> None:
-        more: list[Any] = []
-        site.pool.submit(abs, -1).add_done_callback(lambda _: more.append(site.pool.submit(abs, -2)))
-        wait_until(lambda: more, _PATIENCE)
-        assert more[0].result(_PATIENCE) == 2
-
-    def test_its_end_leaves_nothing_and_it_starts_again(self, site: Site, tmp_path: Path) -> None:
+    def test_its_end_leaves_nothing(self, site: Site, tmp_path: Path) -> None:
         call = site.pool.submit(touch_and_wait, tmp_path / "begun", tmp_path / "never")
         wait_until((tmp_path / "begun").exists, _PATIENCE)
         site.end()
@@ -200,7 +183,6 @@ class Promises:
         wait_until(lambda: not site.processes(), 60, f"no process is left of {site.processes()}")
         gc.collect()
         assert sorted(each.name for each in site.folder.iterdir()) == []
-        assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
 
 
 @pytest.mark.xdist_group("dask")
@@ -218,6 +200,21 @@ class TestDask(Promises):
         assert waiting.cancel() and waiting.cancelled()
         (tmp_path / "go").touch()
         assert all(each.exception(_PATIENCE) is None for each in long)
+
+    def test_what_nobody_takes_does_not_stay_on_the_shelf(self, site: Site, tmp_path: Path) -> None:
+        call = site.pool.submit(touch_and_give, tmp_path / "begun", tmp_path / "go")
+        wait_until((tmp_path / "begun").exists, _PATIENCE)
+        site.engine.drop_waiting()
+        assert call.cancelled()
+        (tmp_path / "go").touch()
+        wait_until((tmp_path / "go.seen").exists, _PATIENCE)
+        assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
+        wait_until(lambda: site.shelved() == [], _PATIENCE)
+
+    def test_calls_end_also_when_dask_tells_nothing_of_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(dask_engine, "_listen", lambda *_: None)
+        with site_of(lambda: DaskLocal(1, Needs())) as site:
+            assert [each.result(_PATIENCE) for each in [site.pool.submit(abs, -each) for each in range(50)]][-1] == 49
 
 
 @pytest.mark.xdist_group("ray")
@@ -239,10 +236,21 @@ class TestRay(Promises):
 
 
 def _kill_children(command: str) -> None:
+    for each in _children(command):
+        os.kill(each, signal.SIGKILL)
+
+
+def _children(command: str) -> list[int]:
     """Those of this process in whose command line `command` is; at least one."""
     found = subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", command], capture_output=True, text=True, check=True)
-    for each in found.stdout.split():
-        os.kill(int(each), signal.SIGKILL)
+    return [int(each) for each in found.stdout.split()]
+
+
+def _semaphores(process: int) -> set[Path]:
+    """Those with names, that it has in its memory, where they have others."""
+    lines = [line for line in Path(f"/proc/{process}/maps").read_text().splitlines() if "/sem." in line]
+    numbers = {int(line.split()[4]) for line in lines}
+    return {each for each in Path("/dev/shm").glob("sem.mp-*") if each.stat().st_ino in numbers}
 
 
 @pytest.mark.xdist_group("parsl")
@@ -261,6 +269,13 @@ class TestParsl(Promises):
         (tmp_path / "go").touch()
         assert [each.result(_PATIENCE) for each in busy] == [os.environ.get(VISIBLE, "")] * 3
         assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
+
+    def test_its_processes_share_nothing_any_more_when_they_are_gone(self, site: Site) -> None:
+        assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
+        shared = {each for process in _children("process_worker_pool") for each in _semaphores(process)}
+        assert shared and all(each.exists() for each in shared)
+        site.end()
+        wait_until(lambda: not any(each.exists() for each in shared), _PATIENCE)
 
     def test_a_lost_manager_costs_no_call(self, site: Site, tmp_path: Path) -> None:
         call = site.pool.submit(touch_and_wait, tmp_path / "begun", tmp_path / "go")
@@ -413,6 +428,8 @@ class TestCelery(Promises):
                 strange = Executor(target=other)
                 wrong = strange.submit(Path.touch, tmp_path / "wrong")
                 assert pool.submit(abs, -1).result(_PATIENCE) == 1
+                assert pool.submit(len, bytes(1 << 20)).result(_PATIENCE) == 1 << 20
+                assert server.client().keys(prefix("mine") + "call:*") == [], "what was large is gone"
             assert not wrong.done() and wrong.cancel()
             strange.stop()
             assert worker.stderr is not None

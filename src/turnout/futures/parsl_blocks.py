@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from turnout.futures.local.devices import Devices
 from turnout.futures.local.environment import environment
 
 _PATIENCE = 5.0  # seconds for an answer of the interchange
+_FAREWELL = 1.0  # seconds for processes to end when they are told to
+_NO_COMPLAINT = "ignore:resource_tracker:UserWarning"  # of having to remove what others left
 
 
 class LocalProcesses(LocalProvider):  # type: ignore[misc]
@@ -36,9 +39,9 @@ class LocalProcesses(LocalProvider):  # type: ignore[misc]
         """With `gpus` as they are now."""
         name = "parsl.executors.high_throughput.process_worker_pool"
         program = python_module(name, self.folder, shlex.split(command)[1:])
-        started = subprocess.Popen(
-            program, stdin=subprocess.DEVNULL, env=environment(self.needs, self.gpus), start_new_session=True
-        )
+        env = environment(self.needs, self.gpus)
+        env["PYTHONWARNINGS"] = ",".join(filter(None, [env.get("PYTHONWARNINGS"), _NO_COMPLAINT]))
+        started = subprocess.Popen(program, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
         self._started[str(started.pid)] = started
         return str(started.pid)
 
@@ -47,11 +50,25 @@ class LocalProcesses(LocalProvider):  # type: ignore[misc]
         return [JobStatus(states[self._started[each].poll() is None]) for each in job_ids]
 
     def cancel(self, job_ids: Sequence[Any]) -> list[bool]:
-        for each in job_ids:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(int(each), signal.SIGKILL)
+        """What a process shares with its workers is removed by another one, which needs a moment for it."""
+        self._signal(job_ids, signal.SIGTERM)
+        give_up = time.monotonic() + _FAREWELL
+        while (left := self._signal(job_ids, 0)) and time.monotonic() < give_up:
+            time.sleep(0.01)
+        self._signal(left, signal.SIGKILL)
+        for each in left:
             self._started[each].wait()
         return [True for _ in job_ids]
+
+    def _signal(self, job_ids: Sequence[Any], number: int) -> list[Any]:
+        """Those of which there is anything left to hear it."""
+        heard = []
+        for each in job_ids:
+            self._started[each].poll()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(int(each), number)
+                heard.append(each)
+        return heard
 
 
 class Blocks:

@@ -5,13 +5,14 @@ A check is one method, `test_...`, whose docstring is the promise.
 
 from __future__ import annotations
 
+from turnout.testing.backends.alone import Alone
 from turnout.testing.backends.calling import Calling
 from turnout.testing.backends.ending import Ending
 from turnout.testing.backends.failing import Failing
 from turnout.testing.backends.promising import Promising
 
 
-class BackendContract(Calling, Promising, Failing, Ending):
+class BackendContract(Calling, Promising, Failing, Alone, Ending):
     """Inherit it under a name that pytest collects, and say how your backend is made::
 
         class TestMine(BackendContract):

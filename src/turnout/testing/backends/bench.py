@@ -1,4 +1,4 @@
-"""Where checks are made: a backend for all checks of a class, others for one, and a folder to meet in."""
+"""Where checks are made: backends for all checks of a class, others for one, and a folder to meet in."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from turnout.testing.contract.bench import Broken, expect
 
 E = TypeVar("E", bound=BaseException)
 _pause = threading.Event()  # never set
+
+THREADS = 3
 
 #: True, or why not.
 Can = bool | str
@@ -59,7 +61,7 @@ class Bench:
     """two of them may be there at once"""
 
     folder: Path
-    _shared: ClassVar[CalculationBackend | None] = None
+    _shared: ClassVar[dict[int, CalculationBackend]] = {}
 
     def make_backend(self, number_of_workers: int, resources: ComputeResources) -> CalculationBackend:
         """Not started."""
@@ -68,20 +70,31 @@ class Bench:
     @property
     def backend(self) -> CalculationBackend:
         """With two workers of one thread, started; whatever a check does to it, the next one finds it working."""
-        cls = type(self)
-        if cls._shared is None:
-            made = self.make_backend(2, ComputeResources())
+        return self._of_all(2, ComputeResources())
+
+    @property
+    def lone_backend(self) -> CalculationBackend:
+        """As `backend`, with one worker of `THREADS` threads."""
+        return self._of_all(1, ComputeResources(number_of_threads=THREADS))
+
+    def _of_all(self, workers: int, resources: ComputeResources) -> CalculationBackend:
+        if workers not in self._shared:
+            made = self.make(workers, resources)
             made.start()
-            cls._shared = made
-        return cls._shared
+            self._shared[workers] = made
+        return self._shared[workers]
 
     @contextmanager
     def another(self, workers: int = 1, resources: ComputeResources | None = None) -> Iterator[CalculationBackend]:
         with self.make(workers, resources) as made:
             yield made
 
+    def unstarted(self) -> CalculationBackend:
+        """One more, that will not be started."""
+        return self.make_backend(1, ComputeResources())
+
     def make(self, workers: int = 1, resources: ComputeResources | None = None) -> CalculationBackend:
-        """One more, not started."""
+        """One more, to be started."""
         if self.several is not True:
             self.teardown_class()
         return self.make_backend(workers, resources or ComputeResources())
@@ -93,11 +106,13 @@ class Bench:
         (self.folder / "go").touch()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def __init_subclass__(cls) -> None:
+        cls._shared = {}
+
     @classmethod
     def teardown_class(cls) -> None:
-        made, cls._shared = cls._shared, None
-        if made is not None:
-            made.stop()
+        while cls._shared:
+            cls._shared.popitem()[1].stop()
 
     def needs(self, *abilities: str) -> None:
         """SkipTest when the backend lacks one."""

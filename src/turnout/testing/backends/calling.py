@@ -6,7 +6,6 @@ import operator
 import os
 import threading
 
-from turnout.compat.openff import CalculationBackend, ComputeResources
 from turnout.testing.backends import tasks
 from turnout.testing.backends.bench import Bench
 from turnout.testing.contract.bench import expect
@@ -34,20 +33,6 @@ class Calling(Bench):
         first = self.backend.submit_task(tasks.meet, mine, other)
         second = self.backend.submit_task(tasks.meet, other, mine)
         expect(self.value(first) and self.value(second), "both end")
-
-    def test_a_worker_makes_one_task_at_a_time(self) -> None:
-        """With one worker, nothing begins while a task goes on: it has all that the worker has."""
-        with self.another() as backend:
-            first = self.long_task(backend)
-            second = backend.submit_task(tasks.begin_and_wait, str(self.folder / "b"), str(self.folder / "go"))
-            self._let_it_try(backend)
-            expect(not (self.folder / "b").exists(), "the second task has not begun")
-            self.go()
-            expect(self.value(first) and self.value(second), "then both end")
-
-    def _let_it_try(self, backend: CalculationBackend) -> None:
-        """Time in which it would begin, if it did."""
-        threading.Event().wait(0.3)
 
     def test_functions_without_a_name(self) -> None:
         """A lambda, and a function that refers to what is around it, with what that is when it is submitted."""
@@ -79,38 +64,6 @@ class Calling(Bench):
         nested = self.backend.submit_task(tasks.total, [one, {"a": (two, [one])}, 3])
         expect(self.value(nested) == 7, "those inside are resolved")
         expect(self.value(self.backend.submit_task(tasks.add, one, more=nested)) == 8, "and those at the top")
-
-    def test_who_waits_for_another_keeps_no_worker(self) -> None:
-        """With one worker, a chain of tasks that wait for each other ends."""
-        self.needs("resolves")
-        with self.another() as backend:
-            first = self.long_task(backend)
-            last = backend.submit_task(len, [first])
-            for _ in range(5):
-                last = backend.submit_task(tasks.add, last, 1)
-            self.go()
-            expect(self.value(last) == 6, "the last has the right value")
-
-    def test_a_task_is_told_its_resources(self) -> None:
-        """Who takes `available_resources`, by that name or by ``**kwargs``, gets those of the worker."""
-        self.needs("tells_resources")
-        has = ComputeResources(number_of_threads=2)
-        with self.another(1, has) as backend:
-            word, told, indices = self.value(backend.submit_task(tasks.told, "hello"))
-            expect((word, told, indices) == ("hello", has, None), f"it gets {has}, not {told}")
-            names = self.value(backend.submit_task(tasks.told_much, other=1))
-            expect(names == ["available_resources", "other"], f"also beside others, not {names}")
-            expect(self.value(backend.submit_task(tasks.add, 1)) == 1, "who does not take them is not given them")
-            mine = ComputeResources(number_of_threads=7)
-            future = backend.submit_task(tasks.told, "x", available_resources=mine)
-            expect(self.value(future)[1] == mine, "what the caller gives comes first")
-
-    def test_libraries_start_as_many_threads(self) -> None:
-        """Workers of three threads: ``OMP_NUM_THREADS`` is 3."""
-        self.needs("limits_threads")
-        with self.another(1, ComputeResources(number_of_threads=3)) as backend:
-            found = self.value(backend.submit_task(tasks.variable, "OMP_NUM_THREADS"))
-            expect(found == "3", f"OMP_NUM_THREADS is 3, not {found}")
 
     def test_equal_tasks_are_made_each(self) -> None:
         """Two tasks with the same function and arguments are two tasks."""

@@ -6,6 +6,8 @@ import gc
 import os
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from turnout.compat.openff import CalculationBackend
 from turnout.testing.backends import tasks
@@ -15,70 +17,64 @@ from turnout.testing.contract.bench import expect
 
 class Ending(Bench):
     def test_it_tells_whether_it_has_started(self) -> None:
-        """`started` is False, True after `start`, and False after `stop`, which may be called however often."""
-        backend = self.make()
-        expect(not backend.started, "it has not started")
-        backend.stop()
-        backend.start()
-        try:
-            expect(backend.started, "it has started")
-            with raises(RuntimeError, "a second start"):
-                backend.start()
-            expect(backend.started, "it goes on")
-            self.works(backend)
-        finally:
-            backend.stop()
-        expect(not backend.started, "it is stopped")
-        backend.stop()
+        """`started` is False before `start`, and True after it; a second `start` is a RuntimeError."""
+        fresh = self.unstarted()
+        expect(not fresh.started, "one that is new has not started")
+        fresh.stop()
+        expect(self.backend.started, "it has started")
+        with raises(RuntimeError, "a second start"):
+            self.backend.start()
+        expect(self.backend.started, "it goes on")
+        self.works(self.backend)
 
     def test_nothing_is_taken_before_the_start(self) -> None:
-        """`submit_task` of a backend that has not started, or was stopped, is a RuntimeError."""
+        """`submit_task` of a backend that has not started is a RuntimeError."""
         self.needs("guards")
-        backend = self.make()
         with raises(RuntimeError, "submitting before the start"):
-            backend.submit_task(pow, 1, 1)
-        with backend:
-            self.works(backend)
-        with raises(RuntimeError, "submitting after the stop"):
-            backend.submit_task(pow, 1, 1)
+            self.unstarted().submit_task(pow, 1, 1)
 
     def test_it_starts_again(self) -> None:
-        """The same object may be started again after it was stopped."""
+        """The same object may be started again after it was stopped, however often; between, it takes nothing."""
         self.needs("restarts")
-        backend = self.make()
+        backend = self.backend
+        self.works(backend)
         for _ in range(2):
-            with backend as given:
-                expect(given is backend and backend.started, "`with` gives the backend, started")
-                self.works(backend)
+            backend.stop()
             expect(not backend.started, "it is stopped")
+        if self.guards is True:
+            with raises(RuntimeError, "submitting after the stop"):
+                backend.submit_task(pow, 1, 1)
+        backend.start()
+        self.works(backend)
 
-    def test_an_error_within_stops_it(self) -> None:
-        """What is raised within ``with`` goes on, and no worker is left."""
-        process = 0
-        with raises(LookupError, "the error within"), self.another() as backend:
-            process = self.value(backend.submit_task(tasks.process))
-            raise LookupError("mine")
-        expect(not backend.started, "it is stopped")
-        self._is_gone(process)
-
-    def test_an_interrupt_within_stops_it(self) -> None:
-        """Ctrl-C ends also what goes on."""
+    def test_an_interrupt_within_ends_what_goes_on(self) -> None:
+        """Ctrl-C within ``with`` goes on; no worker is left, and every future has an outcome."""
         self.needs("ends_tasks")
         with raises(KeyboardInterrupt, "the interrupt"), self.another() as backend:
-            self.long_task(backend)
-            raise KeyboardInterrupt
-        self._is_gone(int((self.folder / "begun").read_text()))
-
-    def test_a_stop_ends_what_goes_on(self) -> None:
-        """No worker is left after `stop`, and every future has an outcome."""
-        self.needs("ends_tasks")
-        with self.another() as backend:
+            expect(backend.started, "`with` gives the backend, started")
             going = self.long_task(backend)
             waiting = backend.submit_task(pow, 1, 1)
+            raise KeyboardInterrupt
+        expect(not backend.started, "it is stopped")
         self.until(lambda: going.done() and waiting.done(), "both futures have an outcome")
         self.error(going, BaseException)
         self.error(waiting, BaseException)
         self._is_gone(int((self.folder / "begun").read_text()))
+
+    def test_an_error_within_leaves_nothing(self) -> None:
+        """What is raised within ``with`` goes on; no worker is left, and the temporary folder and the working directory
+        are as before."""
+        folder, process = self.folder / "tmp", 0
+        folder.mkdir()
+        with _working_in(str(folder)):
+            with raises(LookupError, "the error within"), self.another() as backend:
+                process = self.value(backend.submit_task(tasks.process))
+                there = os.listdir(folder)
+                raise LookupError("mine")
+            expect(not backend.started, "it is stopped")
+            self._is_gone(process)
+            if self.clears is True:
+                self.until(lambda: not os.listdir(folder), f"nothing is left of {', '.join(there)}")
 
     def test_nothing_is_left_of_one_that_is_forgotten(self) -> None:
         """Workers of a backend that nobody has any more, and that nobody stopped, end."""
@@ -89,27 +85,6 @@ class Ending(Bench):
         del backend
         gc.collect()
         self._is_gone(process)
-
-    def test_no_file_is_left(self) -> None:
-        """After `stop`, the temporary folder and the working directory are as before."""
-        self.needs("clears")
-        here, usual = os.getcwd(), (tempfile.tempdir, os.environ.get("TMPDIR"))
-        folder = self.folder / "tmp"
-        folder.mkdir()
-        tempfile.tempdir, os.environ["TMPDIR"] = str(folder), str(folder)
-        os.chdir(folder)
-        try:
-            with self.another() as backend:
-                self.works(backend)
-                there = os.listdir(folder)
-            self.until(lambda: not os.listdir(folder), f"nothing is left of {', '.join(there)}")
-        finally:
-            os.chdir(here)
-            tempfile.tempdir = usual[0]
-            if usual[1] is None:
-                del os.environ["TMPDIR"]
-            else:
-                os.environ["TMPDIR"] = usual[1]
 
     def test_it_scales(self) -> None:
         """`scale(2)`: two tasks at once. `scale(1)`: one again."""
@@ -136,6 +111,23 @@ class Ending(Bench):
         if self.isolates is True and self.owns is True:
             expect(process != os.getpid(), "a task is made in another process")
             self.until(lambda: not _is_alive(process), f"the worker {process} ends")
+
+
+@contextmanager
+def _working_in(folder: str) -> Iterator[None]:
+    """Temporary files go there, too."""
+    here, usual = os.getcwd(), (tempfile.tempdir, os.environ.get("TMPDIR"))
+    tempfile.tempdir, os.environ["TMPDIR"] = folder, folder
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(here)
+        tempfile.tempdir = usual[0]
+        if usual[1] is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = usual[1]
 
 
 def _is_alive(process: int) -> bool:

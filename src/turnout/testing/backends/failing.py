@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable
-from concurrent import futures
 from typing import Any
 
 from turnout import WorkerDied
@@ -36,17 +35,6 @@ class Failing(Bench):
         after = self.backend.submit_task(tasks.total, [1, {"deep": broken}])
         last = self.backend.submit_task(tasks.add, after)
         expect(self.error(last, LookupError).args == ("first",), "it is the error of the first")
-
-    def test_a_future_that_was_cancelled_fails_who_needs_it(self) -> None:
-        """They end, with a CancelledError."""
-        self.needs("resolves", "cancels")
-        with self.another() as backend:
-            self.long_task(backend)
-            never = backend.submit_task(pow, 1, 1)
-            after = backend.submit_task(tasks.add, never)
-            expect(never.cancel(), "it can be cancelled")
-            self.go()
-            self.error(after, futures.CancelledError)
 
     def test_what_cannot_travel_fails_its_task(self) -> None:
         """An argument or a result that cannot be pickled fails the future, not the backend."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent import futures
 from typing import Any
 
 from turnout.testing.backends import tasks
@@ -39,20 +38,6 @@ class Promising(Bench):
         self.until(future.done, "the task ends")
         error = future.exception()
         expect(isinstance(error, LookupError) and error.args == ("told",), f"it is what was raised, not {error!r}")
-
-    def test_what_was_not_begun_can_be_cancelled(self) -> None:
-        """`cancel` of a task that waits is True, the task is never made, and its result is a CancelledError."""
-        self.needs("cancels")
-        with self.another() as backend:
-            first = self.long_task(backend)
-            never = backend.submit_task(tasks.touch, str(self.folder / "never"))
-            expect(never.cancel() and never.cancelled() and never.done(), "it is cancelled")
-            with raises(futures.CancelledError, "its result"):
-                never.result()
-            self.go()
-            expect(self.value(first) and not first.cancelled(), "the other one is not")
-            self.works(backend)
-        expect(not (self.folder / "never").exists(), "it was never made")
 
     def test_what_is_done_cannot_be_cancelled(self) -> None:
         """`cancel` of a task that has ended is False, and changes nothing."""
