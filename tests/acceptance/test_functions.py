@@ -20,6 +20,7 @@ with turnout.Executor(workers=2, record="halves") as ex:
     ex.map(half, range(100))
     ex.submit(abs, -1)
 """
+NEXT = "import turnout\nwith turnout.Executor(workers=1, record=True) as ex: ex.submit(abs, -1)"
 
 
 def test_a_batch_is_one_job(cli: Cli) -> None:
@@ -46,4 +47,24 @@ def test_that_it_cannot_be_kept_harms_nothing(cli: Cli) -> None:
         [sys.executable, "script.py"], cwd=cli.cwd, env=user_environment(cli.home), capture_output=True, text=True,
         timeout=60.0,
     )  # fmt: skip
-    assert done.returncode == 0 and "the calls are not recorded" in done.stderr
+    assert done.returncode == 0 and "the calls are not recorded yet" in done.stderr
+    (cli.home / "config.yaml").unlink()
+    subprocess.run([sys.executable, "-c", NEXT], env=user_environment(cli.home), check=True, timeout=60.0)
+    assert sorted(run["label"] for run in cli.json("list", "runs")) == ["functions", "halves"]
+    assert list((cli.home / "calls").iterdir()) == []
+
+
+def test_what_a_killed_program_had_made_is_kept_by_the_next(cli: Cli) -> None:
+    script = "with turnout.Executor(workers=2, record='long') as ex:\n"
+    script += "    print(sum(each.result() for each in [ex.submit(pow, 2, 3) for _ in range(100)]), flush=True)\n"
+    script += "    time.sleep(1.2); ex.submit(abs, -1).result(); print('more', flush=True); time.sleep(600)\n"
+    start = [sys.executable, "-c", f"import time, turnout\n{script}"]
+    with subprocess.Popen(start, stdout=subprocess.PIPE, text=True, env=user_environment(cli.home)) as killed:
+        assert killed.stdout is not None
+        assert [killed.stdout.readline() for _ in range(2)] == ["800\n", "more\n"]
+        killed.kill()
+    subprocess.run([sys.executable, "-c", NEXT], env=user_environment(cli.home), check=True, timeout=60.0)
+    wait_until(lambda: {job["state"] for job in cli.json("list", "jobs")} == {"completed", "failed"})
+    (run,) = [run for run in cli.json("list", "runs") if run["label"] == "long"]
+    said = cli("logs", run["name"]).stdout
+    assert said.startswith("101 calls") and "was killed before all were made" in said

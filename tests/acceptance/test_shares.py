@@ -174,16 +174,17 @@ def test_an_upload_that_dies_in_the_middle_leaves_the_share_as_it_was(
 def test_a_long_transfer_shows_how_far_it_is_on_a_terminal_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with progress.transfer("uploading") as told:
-        assert told is None
-    clock = iter([0.0, 0.1, 1.0, 1.05, 2.0])
-    monkeypatch.setattr("turnout.cli.progress.time.monotonic", lambda: next(clock))
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    clock = [0.0]
+    monkeypatch.setattr("turnout.terminal.time.monotonic", lambda: clock[0])
     monkeypatch.setenv("COLUMNS", "60")
-    with progress.transfer("uploading") as told:
-        assert told is not None
-        for done in (1, 2, 3, 4):
-            told(done * 1000, 4000)
+    for is_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        with progress.transfer("uploading") as told:
+            for done, now in ((1, 0.1), (2, 1.0), (3, 1.05), (4, 2.0)):
+                clock[0] = now
+                told(done * 1000, 4000)
+        assert is_terminal or capsys.readouterr().err == ""
+        clock[0] = 0.0
     shown = capsys.readouterr().err
     assert [line for line in shown.split("\r") if "%" in line] == [
         "uploading [#######.......]  50%  2.0 KB of 4.0 KB, 2.0 KB/s\x1b[K",

@@ -17,7 +17,7 @@ WORDS = {"errors", "model", "wire"}
 RULES = WORDS | {"plugin", "spec", "query", "schedule", "search", "pipeline"}
 MEANS = RULES | {"config", "home", "snapshot", "blobs", "store", "registry", "_version"}
 WORK = MEANS | {"engine", "futures", "compat"}
-ALL = WORK | {"providers", "agent", "track", "hub", "ui", "client", "cli", "testing", "turnout"}
+ALL = WORK | {"terminal", "providers", "agent", "track", "hub", "ui", "client", "cli", "testing", "turnout"}
 
 #: part -> the other parts of turnout it may import. `turnout` is the package's own ``__init__``.
 SEES: dict[str, set[str]] = {
@@ -26,6 +26,7 @@ SEES: dict[str, set[str]] = {
     "model": {"errors"},
     "wire": set(),
     "track": set(),
+    "terminal": set(),
     "agent": {"wire", "_version"},
     "plugin": {"errors", "wire"},
     "providers": {"plugin"},
@@ -42,13 +43,13 @@ SEES: dict[str, set[str]] = {
     "store": RULES | {"config", "blobs", "_version"},
     "engine": MEANS,
     "futures": MEANS
-    | {"client", "turnout"},  # workers elsewhere, and what came of calls, are runs as users submit them
+    | {"client", "terminal", "turnout"},  # workers elsewhere, and what came of calls, are runs as users submit them
     "compat": RULES
     | {"config", "futures", "turnout"},  # their interfaces over ours: what any user of turnout may import
     "hub": WORK,
     "ui": WORK | {"hub"},
     "client": WORDS | {"spec", "query", "snapshot", "config", "home", "_version"},  # it checks and freezes by itself
-    "cli": {"client", "errors", "model", "query", "config", "home", "_version"},
+    "cli": {"client", "errors", "model", "query", "config", "home", "terminal", "_version"},
     "turnout": {"client", "track", "futures", "errors", "_version"},
     "testing": ALL,
 }

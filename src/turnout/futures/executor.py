@@ -122,7 +122,7 @@ def _engine(target: Any, workers: int, needs: Needs) -> Engine:
         from turnout.futures.backend import BackendEngine
 
         return BackendEngine(target, needs)
-    hint = "give the name of a target, an engine, or a calculation backend"
+    hint = f"workers={target}" if isinstance(target, int) else "give the name of a target, an engine, or a backend"
     raise InvalidInput(f"target: {target!r} cannot make calls", hint=hint)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
@@ -18,10 +19,13 @@ from typing import Any
 
 from turnout.errors import TurnoutError
 from turnout.futures.errors import RemoteTraceback
+from turnout.futures.folders import ExecutorFolder, forgotten_folders
+from turnout.home import Home
 
 FILE = "calls.json"
 _MOST_ERRORS = 100  # that are told apart
 _MOST_FAILURES = 20  # that are kept with their tracebacks, of each function
+_EACH_SECONDS = 1.0  # between two times that it is saved
 
 
 @dataclass(slots=True)
@@ -37,13 +41,17 @@ class Tally:
 
 
 class Record:
-    """From any thread."""
+    """From any thread. It is on disk while calls are made, and becomes a job in the end: our own, or, when this process
+    is killed, that of the next one that keeps a record."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
         self._began = time.time()
         self._tallies: dict[str, Tally] = {}
+        self._saving = threading.Lock()
+        self._saved = float("-inf")
+        self._folder: ExecutorFolder | None = None
 
     def count(
         self, function: Any, calls: int, seconds: float,
@@ -62,29 +70,58 @@ class Record:
                 tally.errors[kept] = tally.errors.get(kept, 0) + count
             if trace and len(tally.traces) < _MOST_FAILURES:
                 tally.traces.append(trace)
+        if time.monotonic() - self._saved > _EACH_SECONDS:
+            self._save()
 
     def count_failure(self, function: Any, seconds: float, error: BaseException, calls: int = 1) -> None:
         """All of them failed in one way."""
         self.count(function, calls, seconds, {f"{type(error).__name__}: {error}": calls}, error)
 
     def keep(self) -> None:
-        """Hands it over as a job, if there is anything to keep. That it cannot be kept is said, and harms nothing."""
+        """Hands it over as a job, if there is anything to keep, and what others could not because they were killed.
+        What cannot be handed over is left for the next one, and harms nothing."""
+        if not self._tallies:
+            return
+        self._save()
+        try:
+            _submit(self._content())
+            if self._folder is not None:
+                self._folder.remove()
+            for folder in forgotten_folders(_where()):
+                with contextlib.suppress(OSError, ValueError):  # nothing was saved
+                    _submit({**json.loads((folder / FILE).read_text(encoding="utf-8")), "interrupted": True})
+        except TurnoutError as error:
+            print(f"turnout: the calls are not recorded yet: {error.message}", file=sys.stderr)
+
+    def _content(self) -> dict[str, Any]:
         with self._lock:
             told = {name: asdict(tally) for name, tally in self._tallies.items()}
-        if told:
-            try:
-                self._submit(told)
-            except TurnoutError as error:
-                print(f"turnout: the calls are not recorded: {error.message}", file=sys.stderr)
+        return {"name": self._name, "seconds": time.time() - self._began, "functions": told}
 
-    def _submit(self, told: dict[str, Any]) -> None:
-        from turnout.client import Client
+    def _save(self) -> None:
+        """For who comes after us, if we are killed; where that can be."""
+        with self._saving, contextlib.suppress(OSError):
+            self._saved = time.monotonic()
+            if self._folder is None:
+                self._folder = ExecutorFolder("calls", _where())
+            new = Path(self._folder.path, f"{FILE}.new")
+            new.write_text(json.dumps(self._content()), encoding="utf-8")
+            new.rename(new.with_name(FILE))
 
-        with tempfile.TemporaryDirectory() as folder:
-            content = {"seconds": time.time() - self._began, "functions": told}
-            Path(folder, FILE).write_text(json.dumps(content), encoding="utf-8")
-            command = [sys.executable, "-m", "turnout.futures.record", FILE]
-            Client().submit_command(command, cwd=folder, name=self._name, target="local")
+
+def _where() -> str:
+    folder = Home.from_env().root / "calls"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return str(folder)
+
+
+def _submit(content: dict[str, Any]) -> None:
+    from turnout.client import Client
+
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, FILE).write_text(json.dumps(content), encoding="utf-8")
+        command = [sys.executable, "-m", "turnout.futures.record", FILE]
+        Client().submit_command(command, cwd=folder, name=content["name"], target="local")
 
 
 def _trace(error: BaseException) -> str:
@@ -100,13 +137,15 @@ def _name_of(function: Any) -> str:
 
 
 def show(file: Path) -> int:
-    """In the run: what was kept becomes its metrics and its output. Exit code 1 when calls failed."""
+    """In the run: what was kept becomes its metrics and its output. Exit code 1 when calls failed, or were not made."""
     import turnout
 
     kept = json.loads(file.read_text(encoding="utf-8"))
     calls, failed = (sum(each[what] for each in kept["functions"].values()) for what in ("calls", "failed"))
     turnout.log(calls=calls, failed=failed, seconds=kept["seconds"])
     print(f"{calls} calls in {kept['seconds']:.1f} s, {failed} failed")
+    if kept.get("interrupted"):
+        print("Their program was killed before all were made.")
     for name, tally in kept["functions"].items():
         mean = tally["seconds"] / max(1, tally["calls"])
         turnout.log(**{f"{name}.calls": tally["calls"], f"{name}.failed": tally["failed"], f"{name}.mean": mean})
@@ -115,7 +154,7 @@ def show(file: Path) -> int:
             print(f"  {count} × {error}")
         for trace in tally["traces"]:
             print(trace)
-    return 1 if failed else 0
+    return 1 if failed or kept.get("interrupted") else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import threading
 import time
@@ -13,14 +12,14 @@ from typing import Any
 from turnout.errors import Conflict
 from turnout.futures.engine import Engine, Needs, Task
 from turnout.futures.errors import TaskTimeout, WorkerDied
-from turnout.futures.functions import Function, Functions
+from turnout.futures.functions import Functions
 from turnout.futures.local import causes, roster
-from turnout.futures.local.devices import Devices
-from turnout.futures.local.environment import environment
+from turnout.futures.local.calls import Call, News, tell
 from turnout.futures.local.frames import CALL, FREED, READY, RESULTS, SEGMENT
 from turnout.futures.local.inbox import Frame, Result, results
 from turnout.futures.local.member import Member
 from turnout.futures.local.segments import Segments
+from turnout.futures.local.staff import Staff
 from turnout.futures.packing import Awaits, pack, pack_arguments, unpack
 from turnout.futures.waiting import when_done
 
@@ -32,50 +31,9 @@ _PER_BYTE = 1e-9  # seconds by which a call counts as longer for each byte in it
 _LOADING_SECONDS = 60.0  # that a function with a limit may take to be loaded
 _SOON = 0.05
 _LOOK_SECONDS = 0.5  # between looks at what nobody tells: memory, and calls that no worker is there for
-_MOST_FALSE_STARTS = 3  # of workers that end by themselves before they are ready
-_MOST_KILLED_STARTS = 100  # of those that somebody kills
 _FIRST = 1 << 63  # the number of the call that each worker begins with, if there is one
 _MOST_FREED = 16  # buffers that a worker may have back without being told
 _BUFFERS = 256  # large ones that are kept of workers, by all together
-
-
-class Call:
-    """A task on its way. `parts`: as it is sent; none while it is not packed. Once it `is_begun`, it has to be made."""
-
-    __slots__ = (
-        "deaths",
-        "function",
-        "given",
-        "is_begun",
-        "needs",
-        "number",
-        "parts",
-        "seconds",
-        "segments",
-        "since",
-        "task",
-    )
-
-    def __init__(self, number: int, task: Task, function: Function, needs: Needs) -> None:
-        self.number = number
-        self.task = task
-        self.function = function
-        self.needs = needs
-        self.parts: list[bytes] = []
-        self.segments: list[int] = []
-        self.seconds = 0.0
-        self.since = self.given = time.monotonic()
-        self.deaths = 0
-        self.is_begun = False
-
-    def unpack(self) -> None:
-        """It is packed anew when it is sent again, if a function may have written into what it was given."""
-        if self.segments:
-            self.parts, self.segments = [], []
-
-
-#: What is told once the lock was let go: whoever hears it may submit something.
-News = list[Callable[[], object]]
 
 
 class Crew(Engine):
@@ -91,25 +49,18 @@ class Crew(Engine):
         self._is_on = False
 
     def start(self) -> None:
-        self._devices = Devices(self._usual.gpus * self._size, self._per_gpu)
+        self._staff = Staff(self._size, self._usual, per_gpu=self._per_gpu, buffers=_BUFFERS)
         self._functions = Functions()
         self._segments = Segments(2 * _BUFFERS)
         self._waiting: dict[Needs, deque[Call]] = {self._usual: deque()}
         self._parked: set[Call] = set()
-        self._members: list[Member] = []
         self._number = 0
-        self._false_starts = 0
-        self._broken: Exception | None = None
-        self._selector = selectors.DefaultSelector()
-        self._bell, self._rope = os.pipe()
-        os.set_blocking(self._rope, False)
-        self._selector.register(self._bell, selectors.EVENT_READ)
         self._is_on = True
         self._thread = threading.Thread(target=self._run, name="turnout workers", daemon=True)
         try:
-            self._staff([])
-            if self._broken is not None:
-                raise self._broken
+            self._adjust([])
+            if self._staff.broken is not None:
+                raise self._staff.broken
         except BaseException:
             self._is_on = False
             self._close()
@@ -122,23 +73,23 @@ class Crew(Engine):
         with self._lock:
             if not self._is_on:
                 raise Conflict("this executor is stopped", hint="make another one")
-            if self._broken is not None:
-                raise self._broken
+            if self._staff.broken is not None:
+                raise self._staff.broken
             if needs not in self._waiting:
-                roster.check(needs, roster.capacity(self._size, self._usual))
+                self._staff.check(needs)
                 self._waiting[needs] = deque()
             self._number += 1
             self._waiting[needs].append(Call(self._number, task, self._functions.get(task.function), needs))
             self._offer(needs, news)
-        _tell(news)
+        tell(news)
 
     def scale(self, workers: int) -> None:
         news: News = []
         with self._lock:
-            self._devices.resize(self._usual.gpus * workers)
+            self._staff.resize(workers)
             self._size = workers
-            self._staff(news)
-        _tell(news)
+            self._adjust(news)
+        tell(news)
 
     def drop_waiting(self) -> None:
         with self._lock:
@@ -149,39 +100,31 @@ class Crew(Engine):
                 begun = [call for call in queue if call.is_begun]
                 queue.clear()
                 queue.extend(begun)
-        _tell(news)
+        tell(news)
 
     def stop(self) -> None:
         with self._lock:
             if not self._is_on:
                 return
             self._is_on = False
-        self._ring()
+        self._staff.ring()
         self._thread.join()
-        _tell(self._close())
+        tell(self._close())
 
     def _close(self) -> News:
         """Ends all that there is. No thread of ours is left."""
         news: News = []
-        for member in self._members:
-            member.kill() if member.calls else member.dismiss()
-        for member in self._members:
-            member.reap()
-            news += [
-                _failing(call, WorkerDied("the executor was stopped amid the call")) for call in member.calls.values()
-            ]
+        self._staff.close()
+        amid = WorkerDied("the executor was stopped amid the call")
+        news += [call.failing(amid) for member in self._staff.members for call in member.calls.values()]
         for queue in self._waiting.values():
             stopped = WorkerDied("the executor was stopped before the call was made again")
-            news += [_failing(call, stopped) if call.is_begun else call.task.drop for call in queue]
+            news += [call.failing(stopped) if call.is_begun else call.task.drop for call in queue]
         news += [call.task.drop for call in self._parked]
-        self._members.clear()
+        self._staff.members.clear()
         self._waiting.clear()
         self._parked.clear()
         self._segments.close()
-        self._devices.close()
-        self._selector.close()
-        os.close(self._bell)
-        os.close(self._rope)
         return news
 
     # --- the calls: whoever is below has the lock -------------------------------------------------------------------
@@ -196,11 +139,11 @@ class Crew(Engine):
 
     def _offer(self, needs: Needs, news: News) -> None:
         """What waits, to one who has room for it: if possible, to one who has nothing to do."""
-        if self._broken is not None:
-            self._give_up(self._broken, news)
+        if self._staff.broken is not None:
+            self._give_up(self._staff.broken, news)
             return
         chosen = None
-        for member in self._members:
+        for member in self._staff.members:
             if len(member.calls) < _FEW and member.needs == needs and self._has_room(member):
                 chosen = member if chosen is None or not member.calls else chosen
                 if not member.calls:
@@ -208,8 +151,8 @@ class Crew(Engine):
         if chosen is not None:
             self._give(chosen, news)
         elif self._lacks_some():
-            self._staff(news)
-            self._ring()
+            self._adjust(news)
+            self._staff.ring()
 
     def _give(self, member: Member, news: News) -> None:
         """As much as it may have."""
@@ -233,10 +176,10 @@ class Crew(Engine):
             if seconds is not None:
                 call.given = time.monotonic()
                 member.deadline = call.given + seconds
-                self._ring()
+                self._staff.ring()
         if count:
             member.make(parts, count)
-            self._send(member)
+            self._staff.send(member)
 
     def _pack(self, call: Call, news: News) -> bool:
         """Makes it ready to be sent; False when it is not to be made now, or not at all."""
@@ -257,7 +200,7 @@ class Crew(Engine):
             news.append(lambda: when_done(these, lambda: self._resume(call)))
             return False
         except BaseException as error:
-            news.append(_failing(call, error))
+            news.append(call.failing(error))
             return False
         call.parts = [CALL.pack(call.number, function.number, len(data), len(records)), data, *records]
         call.segments = [SEGMENT.unpack_from(each)[0] for each in records]
@@ -272,17 +215,11 @@ class Crew(Engine):
                 self._parked.remove(call)
                 self._waiting[call.needs].append(call)
                 self._offer(call.needs, news)
-        _tell(news)
-
-    def _send(self, member: Member) -> None:
-        events = selectors.EVENT_READ if member.send() else selectors.EVENT_READ | selectors.EVENT_WRITE
-        if events != member.events:
-            member.events = events
-            self._selector.modify(member.line, events, member)
+        tell(news)
 
     def _rescue(self, now: float) -> None:
         """What waits behind a long call goes to who has time for it."""
-        for member in self._members:
+        for member in self._staff.members:
             if len(member.calls) > 1 and now - member.heard > _STUCK_SECONDS:
                 self._take_back(member, len(member.calls))
 
@@ -293,7 +230,7 @@ class Crew(Engine):
                 member.load -= call.seconds
                 member.lent.difference_update(call.segments)
                 self._waiting[member.needs].appendleft(call)
-            self._send(member)
+            self._staff.send(member)
 
     def _feed(self, member: Member, news: News) -> None:
         """It may have something to do, if there is anything: of what waits, or of what others have too much of."""
@@ -302,7 +239,7 @@ class Crew(Engine):
         self._give(member, news)
         if member.calls or not self._has_room(member):
             return
-        others = [each for each in self._members if each.needs == member.needs and len(each.calls) > 1]
+        others = [each for each in self._staff.members if each.needs == member.needs and len(each.calls) > 1]
         if others:
             most = max(others, key=lambda each: len(each.calls))
             self._take_back(most, len(most.calls) // 2)
@@ -310,50 +247,20 @@ class Crew(Engine):
 
     # --- the workers ------------------------------------------------------------------------------------------------
 
-    def _staff(self, news: News) -> None:
+    def _adjust(self, news: News) -> None:
         """Starts and ends workers, as is needed."""
-        if self._broken is not None:
-            self._give_up(self._broken, news)
-            return
-        now = time.monotonic()
-        seats = [roster.Seat(each.needs, not each.calls, each.is_leaving) for each in self._members]
-        waiting = [
-            roster.Waiting(needs, len(queue), now - queue[0].since) for needs, queue in self._waiting.items() if queue
-        ]
-        plan = roster.plan(self._size, self._usual, seats, waiting)
-        for place in plan.end:
-            self._members[place].dismiss()
-        try:
-            for needs in plan.start:
-                self._add(needs)
-        except OSError as error:  # there are too many processes or open files; who is there goes on
-            if not self._members:
-                self._broken = WorkerDied(f"workers cannot be started: {error}")
-                self._give_up(self._broken, news)
-        if plan.start:
-            self._ring()
-
-    def _add(self, needs: Needs) -> None:
-        gpus = self._devices.take(needs.gpus)
-        most = max(4, _BUFFERS // max(1, self._size))
-        try:
-            member = Member(needs, gpus, environment(needs, gpus), most, causes.ooms())
-        except BaseException:
-            self._devices.give_back(gpus)
-            raise
-        self._members.append(member)
-        self._selector.register(member.line, member.events, member)
-        self._selector.register(member.ended, selectors.EVENT_READ, member)
+        if self._staff.broken is None:
+            now = time.monotonic()
+            queues = [(needs, queue) for needs, queue in self._waiting.items() if queue]
+            self._staff.adjust([roster.Waiting(needs, len(queue), now - queue[0].since) for needs, queue in queues])
+        if self._staff.broken is not None:
+            self._give_up(self._staff.broken, news)
 
     def _bury(self, member: Member, news: News) -> None:
         """It has ended. What it was at is made again, unless that was too often; what it had not begun, as if nothing
         had been."""
         self._hear(member, news)  # what it told before
-        self._selector.unregister(member.line)
-        self._selector.unregister(member.ended)
-        self._members.remove(member)
-        code = member.reap()
-        self._devices.give_back(member.gpus)
+        code = self._staff.bury(member)
         for call in member.calls.values():
             call.unpack()
         culprit = member.calls.pop(member.at, None)
@@ -362,30 +269,26 @@ class Crew(Engine):
         self._waiting[member.needs].extendleft(reversed(member.calls.values()))
         for segment in member.lent:
             self._segments.free(segment)
-        if not member.is_ready and not member.is_leaving:
-            self._false_starts += 1
-            if self._false_starts >= (_MOST_FALSE_STARTS if code >= 0 else _MOST_KILLED_STARTS):
-                self._broken = WorkerDied(f"workers cannot be started: {causes.describe(code, 0)}")
-        self._staff(news)
-        for each in self._members:
+        self._adjust(news)
+        for each in self._staff.members:
             if self._has_room(each):
                 self._give(each, news)
 
     def _blame(self, call: Call, member: Member, code: int, news: News) -> None:
         call.deaths += 1
         if member.cause is not None:
-            news.append(_failing(call, member.cause))
+            news.append(call.failing(member.cause))
         elif call.deaths <= call.task.terms.retries:
             self._waiting[member.needs].appendleft(call)
         else:
             what = causes.describe(code, causes.ooms() - member.ooms)
             times = f"; so did {call.deaths - 1} before it" if call.deaths > 1 else ""
-            news.append(_failing(call, WorkerDied(f"{what}{times}", hint="the call was given up")))
+            news.append(call.failing(WorkerDied(f"{what}{times}", hint="the call was given up")))
 
     def _give_up(self, error: Exception, news: News) -> None:
         """Nothing can be done any more."""
         for queue in self._waiting.values():
-            news += [_failing(call, error) for call in queue]
+            news += [call.failing(error) for call in queue]
             queue.clear()
 
     # --- the thread that listens ------------------------------------------------------------------------------------
@@ -396,7 +299,7 @@ class Crew(Engine):
 
     def _turn(self) -> bool:
         """Listens once; False when it is over. While it waits for the next, nothing is kept of what it heard."""
-        ready = self._selector.select(self._seconds_left())
+        ready = self._staff.listen(self._seconds_left())
         news: News = []
         with self._lock:
             if not self._is_on:
@@ -404,24 +307,24 @@ class Crew(Engine):
             for key, events in ready:
                 self._attend(key, events, news)
             self._look(news)
-        _tell(news)
-        for member in self._members:
+        tell(news)
+        for member in self._staff.members:
             if len(member.freed) > _MOST_FREED:
                 with self._lock:
-                    self._send(member)
+                    self._staff.send(member)
         return True
 
     def _attend(self, key: selectors.SelectorKey, events: int, news: News) -> None:
         member: Member | None = key.data
         if member is None:
-            os.read(self._bell, 1024)
-        elif member not in self._members:
+            self._staff.hush()
+        elif member not in self._staff.members:
             pass  # it was buried a moment ago
         elif key.fd == member.ended:
             self._bury(member, news)
         else:
             if events & selectors.EVENT_WRITE:
-                self._send(member)
+                self._staff.send(member)
             if events & selectors.EVENT_READ and self._hear(member, news):
                 self._feed(member, news)
 
@@ -442,21 +345,22 @@ class Crew(Engine):
         return bool(heard)
 
     def _greet(self, member: Member) -> None:
-        self._false_starts = 0
+        self._staff.greet()
         member.is_ready = self._first is None
         if self._first is not None:
             data, _ = pack((self._first, (), {}))
             member.make([CALL.pack(_FIRST, 0, len(data), 0), data], 1)
-            self._send(member)
+            self._staff.send(member)
 
     def _end_first(self, member: Member, outcome: Result, news: News) -> None:
         try:
             unpack(outcome.ended, outcome.data, ())
             member.is_ready = True
         except BaseException as error:
-            self._broken = WorkerDied(f"the initializer failed: {type(error).__name__}: {error}")
-            self._broken.__cause__ = error
-            self._staff(news)
+            broken = WorkerDied(f"the initializer failed: {type(error).__name__}: {error}")
+            broken.__cause__ = error
+            self._staff.broken = broken
+            self._adjust(news)
 
     def _end(self, member: Member, frame: Frame, news: News) -> None:
         for each in results(frame.body):
@@ -472,11 +376,11 @@ class Crew(Engine):
             member.load = member.load - call.seconds if member.calls else 0.0
             member.deadline = None
             call.function.took(each.seconds)
-            news.append(_ending(call.task, each, buffers))
+            news.append(call.ending(each, buffers))
 
     def _look(self, news: News) -> None:
         now = time.monotonic()
-        for member in self._members:
+        for member in self._staff.members:
             if member.deadline is not None and now >= member.deadline and member.cause is None:
                 self._end_late(member, now)
             limit = member.needs.memory
@@ -484,7 +388,7 @@ class Crew(Engine):
                 member.cause = WorkerDied(f"the call took {has >> 20} MB of memory, and may have {limit >> 20} MB")
                 member.kill()
         if self._lacks_some():
-            self._staff(news)
+            self._adjust(news)
 
     def _end_late(self, member: Member, now: float) -> None:
         """Its call took too long, or that will be seen later: its time begins when the function was loaded."""
@@ -502,34 +406,18 @@ class Crew(Engine):
 
     def _lacks_some(self) -> bool:
         """Whether calls wait for which there is no worker, also none that is on its way."""
-        there = {member.needs for member in self._members if not member.is_leaving}
-        return any(queue and needs not in there for needs, queue in self._waiting.items())
+        return self._staff.lacks(needs for needs, queue in self._waiting.items() if queue)
 
     def _seconds_left(self) -> float | None:
         """Until there is something to look at."""
         with self._lock:
-            ends = [member.deadline for member in self._members if member.deadline is not None and member.cause is None]
-            looks = any(member.needs.memory for member in self._members) or self._lacks_some()
+            ends = [
+                member.deadline
+                for member in self._staff.members
+                if member.deadline is not None and member.cause is None
+            ]
+            looks = any(member.needs.memory for member in self._staff.members) or self._lacks_some()
         least = min(ends) - time.monotonic() if ends else None
         if looks:
             least = min(_LOOK_SECONDS, least) if least is not None else _LOOK_SECONDS
         return None if least is None else max(0.0, least)
-
-    def _ring(self) -> None:
-        try:
-            os.write(self._rope, b"!")
-        except BlockingIOError:
-            pass  # it rings already
-
-
-def _failing(call: Call, error: BaseException) -> Callable[[], object]:
-    return lambda: call.task.fail(error)
-
-
-def _ending(task: Task, outcome: Result, buffers: list[memoryview]) -> Callable[[], object]:
-    return lambda: task.end(outcome.ended, outcome.data, buffers, outcome.seconds)
-
-
-def _tell(news: News) -> None:
-    for each in news:
-        each()

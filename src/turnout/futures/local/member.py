@@ -21,7 +21,7 @@ from turnout.futures.local.inbox import Inbox
 from turnout.futures.local.segments import Views
 
 if TYPE_CHECKING:
-    from turnout.futures.local.crew import Call
+    from turnout.futures.local.calls import Call
 
 _START = "import sys; sys.path[:] = sys.argv[1:]; del sys.argv[1:]; from turnout.futures.local.worker import main; "
 _PATIENCE = 2.0  # seconds a worker gets to end by itself
