@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
+import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from pathlib import Path
 from typing import Any
@@ -13,19 +15,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import components
+from tests import components, gridengine
 from tests.harness import Cli, wait_until
 from tests.slurm import Cluster, running_cluster
 from turnout import Executor, WorkerDied
 from turnout.compat.openff import (
     CalculationBackend,
     ComputeResources,
+    DaskPBSBackend,
+    DaskSGEBackend,
     DaskSLURMBackend,
     ProcessBackend,
     QueueWorkerResources,
 )
+from turnout.testing import pbs
 
-pytestmark = [pytest.mark.xdist_group("slurm"), pytest.mark.timeout(150)]
+pytestmark = pytest.mark.timeout(150)
 
 SCRIPT = """
 from {package} import ComputeResources
@@ -157,6 +162,25 @@ class TestAClassOfOnesOwn:
             assert (executor.submit(np.add, array, 1).result(30) == array + 1).all()
 
 
+def stay(begun: str, until: str, variable: str) -> str | None:
+    """In which job, once it may end."""
+    Path(begun).touch()
+    wait_until(Path(until).exists, 60.0)
+    return os.environ.get(variable)
+
+
+def expect_two_jobs(
+    backend: CalculationBackend, folder: Path, variable: str, live: Callable[[], Iterable[str]]
+) -> None:
+    """Two tasks at a time are in two jobs, and both are `live` meanwhile."""
+    go, begun = folder / "go", [folder / "a", folder / "b"]
+    both = [backend.submit_task(stay, str(each), str(go), variable) for each in begun]
+    wait_until(lambda: all(each.exists() for each in begun), 100.0)
+    there = set(live())
+    go.touch()
+    assert len(there) == 2 and {each.result(60) for each in both} == there
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     components.slurm()
@@ -169,13 +193,7 @@ def where() -> tuple[str | None, str | None]:
     return os.environ.get("SLURM_JOB_ID"), os.environ.get("OMP_NUM_THREADS")
 
 
-def meet(mine: str, other: str) -> str | None:
-    """Ends once two are at it."""
-    Path(mine).touch()
-    wait_until(Path(other).exists, 60.0)
-    return os.environ.get("SLURM_JOB_ID")
-
-
+@pytest.mark.xdist_group("slurm")
 def test_on_slurm(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers are jobs: as many as there are tasks, at least 1 and at most 2, and none in the end."""
     monkeypatch.chdir(tmp_path)
@@ -189,11 +207,80 @@ def test_on_slurm(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert head == [line for line in before.splitlines() if line.startswith("#SBATCH")]
         job, threads = backend.submit_task(where).result(100)
         assert job in cluster.jobs() and threads == "2"
-        a, b = str(tmp_path / "a"), str(tmp_path / "b")
-        both = [backend.submit_task(meet, a, b), backend.submit_task(meet, b, a)]
-        jobs = {each.result(100) for each in both}
-        assert len(jobs) == 2 and jobs <= set(cluster.jobs())
+        expect_two_jobs(backend, tmp_path, "SLURM_JOB_ID", cluster.jobs)
         with pytest.raises(ZeroDivisionError):
             backend.submit_task(divmod, 1, 0).result(60)
     wait_until(lambda: not cluster.jobs(), 30.0)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".turnout")]
+
+
+@pytest.fixture(scope="module")
+def grid() -> Iterator[None]:
+    components.gridengine()
+    with gridengine.running_gridengine(), pytest.MonkeyPatch.context() as patch:
+        for name, value in gridengine.ENVIRONMENT.items():
+            patch.setenv(name, value)
+        yield
+
+
+def jobs_of_grid() -> dict[str, str]:
+    """By number, all that Grid Engine says of each."""
+    numbers = [line.split()[0] for line in gridengine.call("qstat").splitlines()[2:]]
+    return {number: gridengine.call("qstat", "-j", number) for number in numbers}
+
+
+def limits(available_resources: ComputeResources) -> dict[str, Any]:
+    """What the job has, as it sees it itself."""
+    names = ("JOB_ID", "NSLOTS", "OMP_NUM_THREADS", "FROM_SETUP")
+    memory = resource.getrlimit(resource.RLIMIT_AS)[1]
+    told = {"threads": available_resources.number_of_threads, "memory": memory}
+    return {**told, **{name: os.environ.get(name) for name in names}}
+
+
+@pytest.mark.xdist_group("gridengine")
+def test_on_grid_engine(grid: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same there; and the job has what was asked for."""
+    monkeypatch.chdir(tmp_path)
+    resources = QueueWorkerResources(number_of_threads=2, per_thread_memory_limit="700M", wallclock_time_limit="00:10")
+    commands = ["export FROM_SETUP=word", "cd /"]
+    backend = DaskSGEBackend(1, 2, resources, "all.q", commands, ["-p -7"], adaptive_interval="100ms")
+    with backend:
+        found = backend.submit_task(limits).result(100)
+        job = found.pop("JOB_ID")
+        assert found == {
+            "threads": 2, "memory": 2 * 700 << 20, "NSLOTS": "2", "OMP_NUM_THREADS": "2", "FROM_SETUP": "word",
+        }  # fmt: skip
+        assert backend.submit_task(os.getcwd).result(60) == "/"
+        lines = [line.split() for line in jobs_of_grid()[job].splitlines()]
+        assert ["hard", "resource_list:", "h_vmem=700M,h_rt=600"] in lines and ["priority:", "-7"] in lines
+        expect_two_jobs(backend, tmp_path, "JOB_ID", jobs_of_grid)
+        with pytest.raises(ZeroDivisionError):
+            backend.submit_task(divmod, 1, 0).result(60)
+    wait_until(lambda: not gridengine.call("qstat"), 30.0)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".turnout")]
+
+
+def of_pbs(available_resources: ComputeResources) -> tuple[int, str | None, str | None]:
+    return available_resources.number_of_threads, os.environ.get("PBS_JOBID"), os.environ.get("FROM_SETUP")
+
+
+@pytest.mark.parametrize(
+    ("family", "queue", "line"), [("pro", "workq", None), ("torque", "batch", "nodes=1:ppn=2,mem=400mb")]
+)
+def test_on_pbs(family: str, queue: str, line: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server can be had here: its commands are ours, which take and refuse what the real ones do, and run jobs."""
+    monkeypatch.setenv("PATH", f"{pbs.install(tmp_path / 'pbs', family)}:{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path)
+    resources = QueueWorkerResources(number_of_threads=2, per_thread_memory_limit="200M", wallclock_time_limit="00:10")
+    commands = ["export FROM_SETUP=word"]
+    backend = DaskPBSBackend(1, 2, resources, queue, commands, adaptive_interval="100ms", resource_line=line)
+    with backend:
+        threads, job, word = backend.submit_task(of_pbs).result(60)
+        assert (threads, word) == (2, "word") and job in running_on_pbs()
+        expect_two_jobs(backend, tmp_path, "PBS_JOBID", running_on_pbs)
+    wait_until(lambda: not running_on_pbs(), 30.0)
+
+
+def running_on_pbs() -> set[str]:
+    said = subprocess.run(["qstat", "-f"], capture_output=True, text=True, check=True).stdout
+    return {each.split()[0] for each in said.split("Job Id: ")[1:] if "job_state = R" in each}

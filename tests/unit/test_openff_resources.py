@@ -7,6 +7,9 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dask
@@ -23,7 +26,26 @@ from turnout.compat.openff import (
     QueueWorkerResources,
 )
 from turnout.compat.openff.calling import takes_resources
+from turnout.compat.openff.resources import ours
 from turnout.errors import InvalidInput
+
+PROTOCOLS = """
+from openff.evaluator.workflow import plugins
+from turnout.compat.openff import ProcessBackend
+
+class Double:
+    def execute(self, number):
+        return 2 * number
+
+plugins.registered_workflow_protocols["Double"] = Double
+
+def execute(name, number, available_resources):
+    from openff.evaluator.workflow.plugins import registered_workflow_protocols as known
+    return known[name]().execute(number)
+
+with ProcessBackend(1) as backend:
+    print("Double", backend.submit_task(execute, "Double", 21).result(timeout=30))
+"""
 
 GPU = ComputeResources(4, 2, ComputeResources.GPUToolkit.CUDA, ComputeResources.GPUPrecision.double)
 QUEUED = QueueWorkerResources(
@@ -310,6 +332,35 @@ def test_what_is_wrapped_has_to_take_them_too() -> None:
         return outer
 
     assert not takes_resources(wrapped(lambda x: x)) and takes_resources(wrapped(lambda x, available_resources: x))
+
+
+class TestTheirs:
+    """Programs may have resources from OpenFF's own package, and its code is given ours."""
+
+    def test_their_names_are_found_by_ours(self) -> None:
+        class GPUToolkit(Enum):
+            CUDA = "CUDA"
+            auto = "auto"
+
+        assert GPUToolkit(ComputeResources.GPUToolkit.CUDA) is GPUToolkit.CUDA
+
+    def test_their_resources_are_taken(self) -> None:
+        theirs = SimpleNamespace(
+            number_of_threads=2, number_of_gpus=0, preferred_gpu_toolkit="auto", preferred_gpu_precision="mixed"
+        )
+        assert ours(theirs) == ComputeResources(number_of_threads=2)
+        theirs.per_thread_memory_limit, theirs.wallclock_time_limit = "2 GB", "02:00"
+        assert isinstance(ours(theirs), QueueWorkerResources)
+        with pytest.raises(InvalidInput, match="cannot be"):
+            ours(SimpleNamespace(threads=2))
+
+    def test_a_worker_knows_the_protocols_of_the_program(self, tmp_path: Path) -> None:
+        folder = tmp_path / "openff" / "evaluator" / "workflow"
+        folder.mkdir(parents=True)
+        (folder / "plugins.py").write_text("registered_workflow_protocols = {}\n")
+        (tmp_path / "script.py").write_text(PROTOCOLS)
+        done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.stdout == "Double 42\n", done.stderr
 
 
 def test_no_engine_is_loaded_by_the_names() -> None:

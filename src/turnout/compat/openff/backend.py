@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from turnout.compat.openff.resources import ComputeResources
+from turnout.compat.openff.resources import ComputeResources, ours
 from turnout.errors import InvalidInput
 
 
@@ -34,7 +34,7 @@ class CalculationBackend(ABC):
 
     def __init__(self, number_of_workers: int = 1, resources_per_worker: ComputeResources | None = None) -> None:
         self._number_of_workers = whole_number("number_of_workers", number_of_workers)
-        self._resources_per_worker = resources_per_worker or ComputeResources()
+        self._resources_per_worker = ours(resources_per_worker or ComputeResources())
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from turnout.compat.openff.backend import WrongWorkers, whole_number
 from turnout.compat.openff.executors import ExecutorBackend
-from turnout.compat.openff.resources import ComputeResources, QueueWorkerResources, WrongResources
+from turnout.compat.openff.resources import ComputeResources, QueueWorkerResources, WrongResources, ours
 from turnout.futures.engine import Engine
 
 
@@ -60,7 +60,7 @@ class DaskQueueBackend(ExecutorBackend):
             raise WrongWorkers(
                 f"at least {self._least} workers and at most {most} cannot be", hint="swap the two, or leave one away"
             )
-        has: ComputeResources = resources_per_worker or QueueWorkerResources()
+        has = ours(resources_per_worker or QueueWorkerResources())
         if not isinstance(has, QueueWorkerResources):
             hint = "give QueueWorkerResources"
             raise WrongResources("resources_per_worker: a job needs to know its memory and time", hint=hint)
@@ -129,7 +129,7 @@ class DaskPBSBackend(DaskQueueBackend):
         self, minimum_number_of_workers: int = 1, maximum_number_of_workers: int = 1,
         resources_per_worker: ComputeResources | None = None, queue_name: str = "default",
         setup_script_commands: Sequence[str] | None = None, extra_script_options: Sequence[str] | None = None,
-        adaptive_interval: str = "10000ms", resource_line: str | None = None, disable_nanny_process: bool = False,
+        adaptive_interval: str = "10000ms", disable_nanny_process: bool = False, resource_line: str | None = None,
         adaptive_class: type[Any] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(

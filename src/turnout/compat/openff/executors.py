@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from turnout import Executor, Future
 from turnout.compat.openff.backend import CalculationBackend, whole_number
-from turnout.compat.openff.calling import NAME, call, takes_resources
+from turnout.compat.openff.calling import NAME, call, protocols, takes_resources
 from turnout.compat.openff.resources import ComputeResources, QueueWorkerResources
 from turnout.futures.engine import Engine, Needs
 
@@ -61,7 +61,7 @@ class ExecutorBackend(CalculationBackend):
         if executor is None:
             raise RuntimeError("The backend has not been started.")
         if NAME not in kwargs and takes_resources(function):
-            function, args, kwargs = call, (function, self._resources_per_worker, args, kwargs), {}
+            function, args, kwargs = call, (function, self._resources_per_worker, protocols(), args, kwargs), {}
         if key is None:
             return _named(executor.submit(function, *args, **kwargs), f"task-{uuid.uuid4().hex}")
         with self._lock:

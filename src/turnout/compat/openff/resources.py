@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, Self, TypeVar
 
 from turnout.errors import InvalidInput
@@ -20,14 +20,16 @@ class WrongResources(InvalidInput, ValueError):
 
 
 class ComputeResources:
-    """A value: equal to another of the same type with the same fields. WrongResources for what cannot be."""
+    """A value: equal to another of the same type with the same fields. WrongResources for what cannot be.
 
-    class GPUToolkit(Enum):
+    The names of toolkits and precisions are text too, so that OpenFF's own code can look them up among its names."""
+
+    class GPUToolkit(StrEnum):
         CUDA = "CUDA"
         OpenCL = "OpenCL"
         auto = "auto"
 
-    class GPUPrecision(Enum):
+    class GPUPrecision(StrEnum):
         single = "single"
         mixed = "mixed"
         double = "double"
@@ -170,6 +172,17 @@ class QueueWorkerResources(ComputeResources):
 
     def _compared(self) -> tuple[Any, ...]:
         return *super()._compared()[:-1], self._seconds
+
+
+def ours(given: Any) -> ComputeResources:
+    """The same in our words: a program may have its resources from OpenFF itself. WrongResources for what is none."""
+    if isinstance(given, ComputeResources):
+        return given
+    kind = QueueWorkerResources if hasattr(given, "wallclock_time_limit") else ComputeResources
+    try:
+        return kind(**{name: getattr(given, name) for name in kind._FIELDS})
+    except AttributeError:
+        raise WrongResources(f"resources_per_worker: {given!r} cannot be", hint="give ComputeResources") from None
 
 
 def _count(name: str, given: Any) -> int:
