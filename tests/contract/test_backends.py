@@ -37,8 +37,6 @@ class TestProcess(BackendContract):
 
 @pytest.mark.xdist_group("dask")
 class TestDaskLocal(BackendContract):
-    cancels = LATE
-
     def make_backend(self, number_of_workers: int, resources: ComputeResources) -> CalculationBackend:
         return DaskLocalCluster(number_of_workers, resources)
 
@@ -102,7 +100,6 @@ class TestCelery(BackendContract):
 @pytest.mark.xdist_group("ray")
 class TestRay(BackendContract):
     several = "Ray knows one cluster for each process"
-    scales = "Ray on one machine cannot grow or shrink"
 
     def make_backend(self, number_of_workers: int, resources: ComputeResources) -> CalculationBackend:
         return RayBackend(number_of_workers, resources)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import redis
 
@@ -193,23 +194,21 @@ class TestDask(Promises):
         with site_of(lambda: DaskLocal(2, Needs())) as made:
             yield made
 
-    def test_one_that_waits_can_be_cancelled(self, site: Site, tmp_path: Path) -> None:
-        """Its workers may begin it before they hear that nobody wants it."""
-        long = [site.pool.submit(touch_and_wait, tmp_path / str(each), tmp_path / "go") for each in range(2)]
-        waiting = site.pool.submit(abs, -1)
-        assert waiting.cancel() and waiting.cancelled()
-        (tmp_path / "go").touch()
-        assert all(each.exception(_PATIENCE) is None for each in long)
-
     def test_what_nobody_takes_does_not_stay_on_the_shelf(self, site: Site, tmp_path: Path) -> None:
+        first = [site.pool.submit(touch_and_wait, tmp_path / f"{each}", tmp_path / f"{1 - each}") for each in range(2)]
+        assert all(each.exception(_PATIENCE) is None for each in first), "both have imported what imports need"
         call = site.pool.submit(touch_and_give, tmp_path / "begun", tmp_path / "go")
         wait_until((tmp_path / "begun").exists, _PATIENCE)
         site.engine.drop_waiting()
         assert call.cancelled()
         (tmp_path / "go").touch()
         wait_until((tmp_path / "go.seen").exists, _PATIENCE)
-        assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
+        assert len([each.result(_PATIENCE) for each in [site.pool.submit(time.sleep, 0.05) for _ in range(8)]]) == 8
         wait_until(lambda: site.shelved() == [], _PATIENCE)
+
+    def test_it_listens_to_this_machine_alone(self, site: Site) -> None:
+        assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
+        assert _listening() == {"127.0.0.1"}
 
     def test_calls_end_also_when_dask_tells_nothing_of_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dask_engine, "_listen", lambda *_: None)
@@ -233,6 +232,18 @@ class TestRay(Promises):
         assert isinstance(site.pool.submit(abs, -1).exception(_PATIENCE), EngineLost)
         site.end()
         wait_until(lambda: not site.processes(), 60, f"no process is left of {site.processes()}")
+
+
+def _listening() -> set[str]:
+    """At which addresses this process and all that it started can be reached."""
+    mine = psutil.Process()
+    found = [each.net_connections("tcp") for each in (mine, *mine.children(recursive=True))]
+    return {
+        each.laddr.ip.removeprefix("::ffff:")
+        for all_of_one in found
+        for each in all_of_one
+        if each.status == psutil.CONN_LISTEN
+    }
 
 
 def _kill_children(command: str) -> None:
@@ -269,6 +280,10 @@ class TestParsl(Promises):
         (tmp_path / "go").touch()
         assert [each.result(_PATIENCE) for each in busy] == [os.environ.get(VISIBLE, "")] * 3
         assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
+
+    def test_it_listens_to_this_machine_alone(self, site: Site) -> None:
+        assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
+        assert _listening() == {"127.0.0.1"}
 
     def test_its_processes_share_nothing_any_more_when_they_are_gone(self, site: Site) -> None:
         assert site.pool.submit(abs, -1).result(_PATIENCE) == 1

@@ -385,7 +385,7 @@ class TestTerms:
         [
             ({"workers": 0}, "workers"), ({"resources": {"cpus": 0}}, "cpus"),
             ({"resources": {"memory": "x"}}, "memory"), ({"timeout": -1}, "timeout"),
-            ({"timeout": "soon"}, "timeout"), ({"retries": -1}, "retries"),
+            ({"timeout": "soon"}, "timeout"), ({"retries": -1}, "retries"), ({"target": 4}, "4 cannot make calls"),
         ],
     )  # fmt: skip
     def test_what_cannot_be_is_refused(self, given: dict[str, Any], what: str) -> None:

@@ -18,8 +18,9 @@ from turnout.futures.calling import Outcome, call
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost, MissingExtra, WorkerDied
 from turnout.futures.folders import executor_folder
+from turnout.futures.holding import Holding
 from turnout.futures.local.devices import Devices
-from turnout.futures.remote import Message, Remote
+from turnout.futures.remote import Message
 from turnout.futures.shelf import Shelved, open_shelf
 
 try:
@@ -30,7 +31,7 @@ except ImportError as error:
 
 from turnout.futures.dask_cluster import DEATHS, Host, as_told, own_client, start_scheduler, worker_told
 
-_MANY, _TOGETHER = 20, 0.05  # calls under way from which on results wait for each other, and the seconds they do
+_MANY, _TOGETHER = 20, 0.03  # calls under way from which on results wait for each other, and the seconds they do
 _GLANCE = 1.0  # seconds between two looks at all calls
 _PATIENCE = 10.0  # seconds for an outcome that is there
 
@@ -85,7 +86,7 @@ def _opened(answer: bytes | tuple[bytes, list[Any]]) -> Outcome:
     return outcome
 
 
-class Dask(Remote):
+class Dask(Holding):
     """Through the client that `connect` gives."""
 
     def __init__(self, needs: Needs) -> None:
@@ -121,7 +122,11 @@ class Dask(Remote):
             self._under_way.clear()
             self.disconnect()
 
-    def send(self, message: Message) -> None:
+    @property
+    def workers(self) -> int | None:
+        return None
+
+    def hand_on(self, message: Message) -> None:
         apart: list[pickle.PickleBuffer] = []
         packed = message.packed(apart)
         key = f"{message.name}-{uuid.uuid4().hex}"
@@ -131,10 +136,11 @@ class Dask(Remote):
         if future.done():
             self._news.put(key)
 
-    def recall(self, message: Message) -> None:
+    def take_back(self, message: Message) -> None:
         known = self._under_way.pop(self._sent.pop(message, ""), None)
         if known is not None:
             known[1].cancel()
+        self.free(message)
 
     def _hear(self) -> None:
         """In a thread of its own."""
@@ -218,7 +224,9 @@ class DaskLocal(Dask):
             tls = distributed.Security.temporary()
             cluster = start_scheduler(tls, folder)
             undo.callback(cluster.close)
-            self._host = Host({"scheduler": cluster.scheduler_address, "tls": as_told(tls), "folder": folder})
+            self._host = Host(
+                {"scheduler": cluster.scheduler_address, "tls": as_told(tls), "folder": folder, "host": "127.0.0.1"}
+            )
             undo.callback(self._host.close)
             self._gpus: dict[str, list[str]] = {}
             self._start_missing()
@@ -229,6 +237,10 @@ class DaskLocal(Dask):
     def disconnect(self) -> None:
         self._undo.close()
 
+    @property
+    def workers(self) -> int:
+        return self._count
+
     def scale(self, workers: int) -> None:
         self._devices.resize(self.needs.gpus * workers)
         self._count = workers
@@ -238,6 +250,7 @@ class DaskLocal(Dask):
             self._host.tell({"stop": surplus})
             for name in surplus:
                 self._devices.give_back(self._gpus.pop(name))
+            self.fill()
 
     def _start_missing(self) -> None:
         names = [str(number) for number in range(self._count) if str(number) not in self._gpus]

@@ -43,7 +43,8 @@ class Host:
         self._nannies[name] = await distributed.Nanny(
             self._told["scheduler"], name=name, nthreads=1, memory_limit=told["memory"] or None, env=told["env"],
             security=self._tls, local_directory=self._told["folder"], dashboard=False, silence_logs=logging.CRITICAL,
-            interface=self._told.get("interface"), death_timeout=self._told.get("patience"),
+            dashboard_address="127.0.0.1:0", host=self._told.get("host"), interface=self._told.get("interface"),
+            death_timeout=self._told.get("patience"),
         )  # fmt: skip
 
 
@@ -72,5 +73,11 @@ async def serve_one(told: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    dask.config.set({"distributed.worker.daemon": False})  # daemons may have no children, and functions may want some
+    dask.config.set(
+        {
+            "distributed.worker.daemon": False,  # daemons may have no children, and functions may want some
+            "distributed.worker.http.routes": [],  # they would tell anybody who asks
+        }
+    )
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # nannies say of each other that they end
     asyncio.run(serve())

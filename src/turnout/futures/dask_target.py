@@ -80,14 +80,19 @@ class DaskOnTarget(Dask):
         live = self._live()
         if len(live) < workers:
             self._start_runs(workers - len(live))
+            self.fill()
         elif surplus := live[workers:]:
             self._client.retire_workers(names=surplus)
             self._hub.cancel(runs=surplus)
 
-    def send(self, message: Message) -> None:
+    @property
+    def workers(self) -> int:
+        return self._count
+
+    def hand_on(self, message: Message) -> None:
         if self._is_over.is_set():
             raise self._lost()
-        super().send(message)
+        super().hand_on(message)
 
     def _own_address(self) -> str:
         is_here = self._hub.targets().get(self._target, {}).get("provider") == "local"

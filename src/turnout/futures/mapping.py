@@ -48,7 +48,7 @@ class Mapped:
         self._change = threading.Condition(self._lock)
         self._chunks: deque[_Chunk] = deque()
         """not taken yet: in the order of the input, or of those that are done"""
-        self._going = 0
+        self._going: set[_Chunk] = set()
         self._items = 0
         self._bytes = 0
         self._size = 1
@@ -73,6 +73,11 @@ class Mapped:
                 yield from values
                 if error is not None:
                     raise error
+        except GeneratorExit:  # it may be the garbage collector, amid anything
+            raise
+        except BaseException:
+            self._call_off()
+            raise
         finally:
             self.cancel()
             if bar is not None:
@@ -89,6 +94,14 @@ class Mapped:
     def cancel(self) -> None:
         self.is_cancelled = True
         self.take_no_more()
+
+    def _call_off(self) -> None:
+        """Nobody takes what is on its way."""
+        self.cancel()
+        with self._lock:
+            going = list(self._going)
+        for chunk in going:
+            chunk.call_off()
 
     def take_no_more(self) -> None:
         """Of the input."""
@@ -125,7 +138,7 @@ class Mapped:
                     self.take_no_more()
                     return
                 chunk = _Chunk(self, rows)
-                self._going += 1
+                self._going.add(chunk)
                 self._items += len(rows)
                 if self._is_ordered:
                     self._chunks.append(chunk)
@@ -143,7 +156,7 @@ class Mapped:
     def _may_take(self) -> bool:
         each = self._size * (self._pace or _SECONDS)
         most = self.pool.workers * max(_AHEAD, min(1000, int(2 * _SECONDS / max(each, 1e-6))))
-        if self._going >= most:
+        if len(self._going) >= most:
             return False
         if self._is_finishing:
             return True
@@ -177,7 +190,7 @@ class Mapped:
 
     def _keep(self, chunk: _Chunk, seconds: float | None) -> None:
         with self._change:
-            self._going -= 1
+            self._going.discard(chunk)
             self._bytes += chunk.size
             if seconds is not None:
                 pace = seconds / len(chunk.rows)
@@ -194,7 +207,7 @@ class Mapped:
             chunk.begin_anew(chunk.rows[:half])
             if self._is_ordered:
                 self._chunks.insert(self._chunks.index(chunk) + 1, second)
-            self._going += 1
+            self._going.add(second)
         self._submit(chunk)
         self._submit(second)
         self.pool.one_less()
@@ -234,7 +247,7 @@ class _Unread:
 
 
 class _Chunk(Task):
-    __slots__ = ("_error", "_found", "_mapped", "is_done", "rows", "size")
+    __slots__ = ("_error", "_found", "_mapped", "_recall", "is_done", "rows", "size")
 
     def __init__(self, mapped: Mapped, rows: Sequence[Any]) -> None:
         self._mapped = mapped
@@ -248,6 +261,7 @@ class _Chunk(Task):
         self.size = 0
         self._found: tuple[int, bytes, list[Any]] | None = None
         self._error: BaseException | None = None
+        self._recall: Callable[[], object] | None = None
 
     def outcome(self) -> tuple[list[Any], BaseException | None]:
         """What came of them, up to the first that failed, and how that did."""
@@ -291,6 +305,14 @@ class _Chunk(Task):
         self._error = error
         self._finish(None)
 
+    def on_cancel(self, then: Callable[[], object]) -> None:
+        self._recall = then
+
+    def call_off(self) -> None:
+        recall = self._recall
+        if recall is not None:
+            recall()
+
     def refuse(self, error: BaseException) -> None:
         self._error = error
         self.is_done = True
@@ -302,6 +324,7 @@ class _Chunk(Task):
     def _finish(self, seconds: float | None) -> None:
         self.is_done = True
         mapped = self._mapped
+        self._recall = None
         del self._mapped  # who keeps what came of it does not keep the workers
         mapped.done(self, seconds)
 

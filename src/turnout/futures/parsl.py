@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
 import pickle
@@ -16,6 +15,7 @@ from turnout.futures.calling import call_packed
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost, MissingExtra
 from turnout.futures.folders import executor_folder
+from turnout.futures.holding import Holding
 from turnout.futures.launching import python_module
 from turnout.futures.parsl_blocks import Blocks
 from turnout.futures.remote import Message
@@ -31,15 +31,13 @@ except ImportError as error:
 
 _GLANCE = 0.5  # seconds between two looks at the processes
 _DEATHS = 5  # blocks that may end, one after the other, without anything having come of a call
-_AHEAD = 0.02  # seconds of work that each worker is sent beyond the call it is at
-_MOST_AHEAD = 100  # calls
 _HOW = {"task_executor": {"f": "turnout.futures.parsl.make_here"}}
 
 
-class ParslEngine(Resending):
+class ParslEngine(Holding, Resending):
     """`workers` processes on this machine, that talk with keys of their own; or those of `config`: a `parsl.Config`,
     its HighThroughputExecutor, or, to start more than once, a function that makes one. Parsl's own global state is
-    left alone. What may take long is kept here until a worker is free for it, for Parsl takes nothing back."""
+    left alone."""
 
     def __init__(
         self, workers: int, needs: Needs, *, config: Any | Callable[[], Any] | None = None, per_gpu: int = 1
@@ -48,15 +46,11 @@ class ParslEngine(Resending):
         self._count = workers
         self._config = config
         self._per_gpu = per_gpu
-        self._gate = threading.RLock()
 
     def open(self) -> None:
         with contextlib.ExitStack() as undo:
             folder = undo.enter_context(executor_folder("parsl"))
             self.shelf = undo.enter_context(open_shelf()) if self._config is None else None
-            self._waiting: collections.deque[Message] = collections.deque()
-            self._under_way = 0
-            self._pace: float | None = None
             self._wrong = ""
             self._parsl = self._local(folder) if self._config is None else _executor_of(self._config)
             self._blocks = Blocks(self._parsl, self._blocks_wanted(), self.needs, self._per_gpu)
@@ -77,18 +71,21 @@ class ParslEngine(Resending):
             raise InvalidInput("how many workers there are, the configuration says", hint="set it in its provider")
         if self._is_on:
             self._blocks.scale(workers)
+            self.fill()
         self._count = workers
 
-    def send(self, message: Message) -> None:
-        with self._gate:
-            if self._wrong:
-                raise EngineLost(self._wrong, hint="make another executor")
-            self._waiting.append(message)
-        self._hand_on()
+    @property
+    def workers(self) -> int:
+        return self._blocks.workers
 
-    def recall(self, message: Message) -> None:
-        with self._gate, contextlib.suppress(ValueError):
-            self._waiting.remove(message)
+    def hand_on(self, message: Message) -> None:
+        if self._wrong:
+            raise EngineLost(self._wrong, hint="make another executor")
+        future = self._parsl.submit_payload(_HOW, message.packed())
+        future.add_done_callback(lambda future: self._tell(message, future))
+
+    def take_back(self, message: Message) -> None:
+        """Parsl takes nothing back."""
 
     def _local(self, folder: str) -> Any:
         from turnout.futures.parsl_blocks import LocalProcesses
@@ -118,35 +115,14 @@ class ParslEngine(Resending):
         undo.callback(self._blocks.end_all)
         self._blocks.tend()
 
-    def _room(self) -> int:
-        """How many calls may be under way."""
-        workers = self._blocks.workers
-        if self._pace is None:
-            return workers
-        return workers * (1 + min(_MOST_AHEAD, int(_AHEAD / max(self._pace, 1e-6))))
-
-    def _hand_on(self) -> None:
-        """All that there is room for."""
-        with self._gate:
-            while self._waiting and self._under_way < self._room():
-                message = self._waiting.popleft()
-                self._under_way += 1
-                future = self._parsl.submit_payload(_HOW, message.packed())
-                future.add_done_callback(lambda future, message=message: self._tell(message, future))
-
     def _tell(self, message: Message, future: Any) -> None:
         """In the thread in which Parsl listens."""
         error = future.exception()
-        outcome = None if error is not None else pickle.loads(future.result())
-        with self._gate:
-            self._under_way -= 1
-            if outcome is not None:
-                self._blocks.deaths = 0
-                self._pace = outcome[3] if self._pace is None else self._pace + 0.1 * (outcome[3] - self._pace)
-        self._hand_on()
-        if outcome is not None:
-            self.ended(message, outcome)
+        if error is None:
+            self._blocks.deaths = 0
+            self.ended(message, pickle.loads(future.result()))
         elif isinstance(error, (WorkerLost, ManagerLost)):
+            self.free(message)
             self.died(message, str(error))
         else:
             self.lost(message, EngineLost(f"Parsl lost the call ({type(error).__name__}: {error})"))
@@ -165,12 +141,10 @@ class ParslEngine(Resending):
                     self._blocks.tend()
                 except Exception as error:  # whatever keeps it from being seen after, calls must not wait for ever
                     self._give_up(f"Parsl's workers cannot be seen after: {error}")
-                self._hand_on()
+                self.fill()
 
     def _give_up(self, wrong: str) -> None:
-        with self._gate:
-            self._wrong = wrong
-            self._waiting.clear()
+        self._wrong = wrong
         self.lose_all(EngineLost(wrong, hint="make another executor"))
 
 

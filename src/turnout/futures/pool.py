@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from turnout.futures.engine import Engine, Task, Terms
 from turnout.futures.future import Future
+from turnout.futures.interrupts import Unbroken
 from turnout.futures.packing import unpack
 from turnout.futures.record import Record
 
@@ -63,13 +64,14 @@ class Pool:
 
     def hand_on(self, task: Task) -> None:
         """The same of a task that was promised before `close`."""
-        with self._lock:
-            self._open += 1
-        try:
-            self.engine.submit(task)
-        except BaseException:
-            self.one_less()
-            raise
+        with Unbroken():
+            with self._lock:
+                self._open += 1
+            try:
+                self.engine.submit(task)
+            except BaseException:
+                self.one_less()
+                raise
 
     def one_less(self) -> None:
         with self._lock:

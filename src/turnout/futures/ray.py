@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import math
 import os
 import pickle
 import queue
@@ -25,9 +26,10 @@ from turnout.futures.calling import call_packed
 from turnout.futures.engine import Needs
 from turnout.futures.errors import EngineLost, MissingExtra, WorkerDied
 from turnout.futures.folders import executor_folder
+from turnout.futures.holding import Holding
 from turnout.futures.local.devices import VISIBLE, Devices
 from turnout.futures.local.environment import environment
-from turnout.futures.remote import Message, Remote
+from turnout.futures.remote import Message
 from turnout.futures.shelf import open_shelf
 
 try:
@@ -43,6 +45,7 @@ _GLANCE = 1.0  # seconds between two looks at Ray's processes
 #: are asked for together, now and then, and now and then all.
 _MANY, _GROUP = 20, 200
 _PAUSE = 0.02  # seconds between two times
+_FINE = 10_000  # parts of a processor that Ray knows
 _MORE = ()  # news that there are some to ask for
 #: What Ray reads when it starts: no news of us to its makers; GPUs that nobody asked for stay as they are; and only who
 #: knows the token may speak with it. Ray keeps the first token that it sees for as long as this process goes on.
@@ -52,7 +55,7 @@ _SETTINGS = {
 }  # fmt: skip
 
 
-class RayEngine(Remote):
+class RayEngine(Holding):
     """`workers` calls at a time on this machine, through ports that answer only who has a token of this process; or,
     with `address`, as many as the cluster there has room for, where turnout has to be installed. Ray knows one cluster
     for each process: Conflict when it is in use."""
@@ -74,7 +77,7 @@ class RayEngine(Remote):
             except (OSError, RuntimeError, ValueError) as error:
                 raise Unavailable(f"Ray cannot be started or reached: {error}", hint="see what it printed") from error
             self._wrong = ""
-            self._ways: dict[int, Any] = {}
+            self._ways: dict[tuple[int, float], Any] = {}
             self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
             self._thread = threading.Thread(target=self._hear, name="turnout ray", daemon=True)
             self._thread.start()
@@ -90,15 +93,21 @@ class RayEngine(Remote):
     def scale(self, workers: int) -> None:
         if self._address is not None:
             raise InvalidInput("the workers of a cluster that exists are not ours to start", hint="ask who started it")
-        if self._is_on and workers != self._count:
-            raise InvalidInput("Ray on one machine cannot grow or shrink", hint="stop the executor, and start another")
+        if self._is_on and self.needs.gpus and workers > self._most:
+            raise InvalidInput("workers of Ray cannot get more GPUs", hint="stop the executor, and start another")
         self._count = workers
+        self.fill()
 
-    def send(self, message: Message) -> None:
+    @property
+    def workers(self) -> int | None:
+        return None if self._address is not None else self._count
+
+    def hand_on(self, message: Message) -> None:
         if self._wrong:
             raise EngineLost(self._wrong, hint="make another executor")
         task = self._tasks.get(message)
         if task is None:  # cancelled meanwhile
+            self._out.discard(message)
             return
         apart: list[Any] = []
         packed = message.packed(apart)
@@ -111,12 +120,13 @@ class RayEngine(Remote):
             if len(self._unwatched) == 1:
                 self._done.put(_MORE)
 
-    def recall(self, message: Message) -> None:
+    def take_back(self, message: Message) -> None:
         self._unwatched.pop(message, None)
         reference = self._sent.pop(message, None)
         if reference is not None:
             with contextlib.suppress(Exception):  # it is over
                 ray.cancel(reference)
+        self.free(message)
 
     def _begin(self, undo: contextlib.ExitStack) -> None:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
@@ -125,6 +135,7 @@ class RayEngine(Remote):
         if self._address is not None:
             ray.init(address=self._address, **options)
             return
+        self._most = self._count
         gpus = Devices(self.needs.gpus * self._count, self._per_gpu)
         undo.callback(gpus.close)
         folder = undo.enter_context(executor_folder("ray", _short_folder()))
@@ -144,11 +155,15 @@ class RayEngine(Remote):
         started += map(os.pidfd_open, _descendants())
 
     def _way(self, retries: int) -> Any:
-        """What makes a call, and makes it again so often."""
-        if retries not in self._ways:
-            needs = {"num_cpus": self.needs.cpus, "num_gpus": self.needs.gpus / self._per_gpu}
-            self._ways[retries] = ray.remote(make_here).options(max_retries=retries, **needs)
-        return self._ways[retries]
+        """What makes a call, and makes it again so often. Ray shall make as many at a time as there are to be workers:
+        each has its share of all the processors that Ray knows of, which are as many as there were workers for."""
+        share = float(self.needs.cpus)
+        if self._address is None:
+            share = math.floor(self._most * self.needs.cpus / self._count * _FINE) / _FINE
+        if (retries, share) not in self._ways:
+            needs = {"num_cpus": share, "num_gpus": self.needs.gpus / self._per_gpu}
+            self._ways[retries, share] = ray.remote(make_here).options(max_retries=retries, **needs)
+        return self._ways[retries, share]
 
     def _hear(self) -> None:
         """In a thread of its own, for tasks may do anything when they are told."""

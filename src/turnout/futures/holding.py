@@ -1,0 +1,102 @@
+"""What engines share that keep calls here until a worker is free for them."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+
+from turnout.futures.calling import Outcome
+from turnout.futures.engine import Needs
+from turnout.futures.remote import Message, Remote
+
+_AHEAD = 0.05  # seconds of work that each worker is sent beyond the call it is at
+_MOST_AHEAD = 100  # calls
+
+
+class Holding(Remote):
+    """So that they can be taken back, and more workers have something to do. Short calls go ahead, as many as take a
+    moment together. A subclass has `workers`, `hand_on` and `take_back` in place of `send` and `recall`."""
+
+    def __init__(self, needs: Needs) -> None:
+        super().__init__(needs)
+        self._gate = threading.RLock()
+        self._held: dict[Message, None] = {}
+        self._out: set[Message] = set()
+        self._pace: float | None = None
+
+    @property
+    @abstractmethod
+    def workers(self) -> int | None:
+        """How many there are; None = others see to them, and nothing is kept here."""
+
+    @abstractmethod
+    def hand_on(self, message: Message) -> None:
+        """As `send`."""
+
+    @abstractmethod
+    def take_back(self, message: Message) -> None:
+        """As `recall`, of one that was handed on."""
+
+    def start(self) -> None:
+        self._out.clear()
+        super().start()
+
+    def send(self, message: Message) -> None:
+        with self._gate:
+            self._held[message] = None
+        self.fill()
+
+    def recall(self, message: Message) -> None:
+        with self._gate:
+            if message in self._held:
+                del self._held[message]
+                return
+        self.take_back(message)
+
+    def fill(self) -> None:
+        """Hands on what there is room for."""
+        while True:
+            with self._gate:
+                if not self._is_on or not self._held or not self._has_room():
+                    return
+                message = next(iter(self._held))
+                del self._held[message]
+                self._out.add(message)
+                try:
+                    self.hand_on(message)
+                    continue
+                except BaseException as error:
+                    self._out.discard(message)
+                    wrong = error
+            super().lost(message, wrong)
+
+    def free(self, message: Message, seconds: float | None = None) -> None:
+        """No worker has to do with it any more; how long it took. Idempotent."""
+        with self._gate:
+            self._out.discard(message)
+            if seconds is not None:
+                self._pace = seconds if self._pace is None else self._pace + 0.1 * (seconds - self._pace)
+        self.fill()
+
+    def ended(self, message: Message, outcome: Outcome) -> None:
+        self.free(message, outcome[3])
+        super().ended(message, outcome)
+
+    def lost(self, message: Message, error: BaseException) -> None:
+        self.free(message)
+        super().lost(message, error)
+
+    def drop_waiting(self) -> None:
+        self._held.clear()
+        super().drop_waiting()
+
+    def lose_all(self, error: Exception) -> None:
+        self._held.clear()
+        super().lose_all(error)
+
+    def _has_room(self) -> bool:
+        workers = self.workers
+        if workers is None:
+            return True
+        ahead = 0 if self._pace is None else min(_MOST_AHEAD, int(_AHEAD / max(self._pace, 1e-6)))
+        return len(self._out) < workers * (1 + ahead)
