@@ -210,6 +210,11 @@ class TestDask(Promises):
         assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
         assert _listening() == {"127.0.0.1"}
 
+    def test_a_call_may_not_have_more_than_a_worker(self, site: Site) -> None:
+        for asked, what in (({"memory": "1G"}, "has no limit"), ({"cpus": 2}, "needs 2 processors")):
+            with pytest.raises(InvalidInput, match=what):
+                site.pool.options(**asked).submit(abs, -1)
+
     def test_calls_end_also_when_dask_tells_nothing_of_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dask_engine, "_listen", lambda *_: None)
         with site_of(lambda: DaskLocal(1, Needs())) as site:
@@ -312,6 +317,10 @@ class TestParsl(Promises):
         monkeypatch.setenv(VISIBLE, "GPU-a,GPU-b")
         with site_of(lambda: ParslEngine(2, Needs(gpus=1))) as site:
             assert _seen_gpus(site.pool, tmp_path) == ["GPU-a", "GPU-b"]
+
+    def test_a_limit_that_nobody_keeps_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="memory: nobody keeps"):
+            ParslEngine(1, Needs(memory=1 << 30))
 
     def test_what_is_not_of_parsl_is_refused(self) -> None:
         with pytest.raises(InvalidInput, match="dict cannot be used"):

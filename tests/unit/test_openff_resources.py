@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import dask
+import dask_jobqueue  # noqa: F401  # which adds to the settings of Dask, and not while a test changes some
 import pytest
 
 from turnout.compat.openff import (

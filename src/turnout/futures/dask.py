@@ -89,6 +89,8 @@ def _opened(answer: bytes | tuple[bytes, list[Any]]) -> Outcome:
 class Dask(Holding):
     """Through the client that `connect` gives."""
 
+    limits_memory = True
+
     def __init__(self, needs: Needs) -> None:
         super().__init__(needs)
         self._sent: dict[Message, str] = {}
@@ -262,6 +264,8 @@ class DaskLocal(Dask):
 
 class DaskExisting(Dask):
     """The workers of a scheduler at `address`, whoever started it; turnout has to be installed where they are."""
+
+    limits_memory = False
 
     def __init__(self, address: str, needs: Needs, *, security: Any = None) -> None:
         super().__init__(needs)

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from concurrent import futures
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import cloudpickle
 
@@ -45,7 +45,13 @@ class Remote(Engine):
     where its workers are on this machine, `open` gives it a `shelf`.
     Every task is told of exactly once, whatever the library does: what it never answered for is failed by `stop`."""
 
+    limits_memory: ClassVar[bool] = False
+    """whether a worker that takes more than it may have is ended"""
+
     def __init__(self, needs: Needs) -> None:
+        if needs.memory and not self.limits_memory:
+            what = f"memory: nobody keeps the workers of a {type(self).__name__} from taking more"
+            raise InvalidInput(what, hint="leave it out, or take workers of this machine or of Dask")
         self.needs = needs
         self._lock = threading.Lock()
         self._tasks: dict[Message, Task] = {}
@@ -148,8 +154,12 @@ class Remote(Engine):
 
     def _check(self, needs: Needs | None) -> None:
         mine = self.needs
-        if needs is None or (needs.cpus <= mine.cpus and needs.gpus <= mine.gpus):
+        if needs is None or (needs.cpus <= mine.cpus and needs.gpus <= mine.gpus and needs.memory <= mine.memory):
             return
+        if needs.memory > mine.memory:
+            has = f"{mine.memory >> 20} MB" if mine.memory else "no limit"
+            what = f"a call may have {needs.memory >> 20} MB of memory, and each worker has {has}"
+            raise InvalidInput(what, hint="give the executor other workers, or leave it out")
         what = f"a call needs {needs.cpus} processors and {needs.gpus} GPUs"
         has = f"each worker has {mine.cpus} and {mine.gpus}"
         raise InvalidInput(f"{what}, and {has}", hint="give the executor larger workers, or ask for less")
