@@ -64,8 +64,17 @@ def die_once(path: Path) -> str:
 
 def touch_and_give(begun: Path, go: Path) -> Any:
     touch_and_wait(begun, go)
-    Path(f"{go}.seen").touch()
     return np.ones(1 << 17)
+
+
+_much: list[Any] = []
+
+
+def give_beside_much(size: int) -> Any:
+    """Its process has so much in memory."""
+    if not _much:
+        _much.append(np.ones((size - psutil.Process().memory_info().rss) // 8))
+    return np.ones(1 << 15)
 
 
 def add_one(array: Any) -> Any:
@@ -176,6 +185,17 @@ class Promises:
         assert [type(each.exception(_PATIENCE)) for each in killers] == [WorkerDied, WorkerDied]
         assert [each.result(_PATIENCE) for each in many] == list(range(300))
 
+    def test_what_nobody_takes_does_not_stay_on_the_shelf(self, site: Site, tmp_path: Path) -> None:
+        first = [site.pool.submit(touch_and_wait, tmp_path / f"{each}", tmp_path / f"{1 - each}") for each in range(2)]
+        assert all(each.exception(_PATIENCE) is None for each in first), "both have imported what imports need"
+        call = site.pool.submit(touch_and_give, tmp_path / "begun", tmp_path / "go")
+        wait_until((tmp_path / "begun").exists, _PATIENCE)
+        site.engine.drop_waiting()
+        assert call.cancelled()
+        (tmp_path / "go").touch()
+        assert len([each.result(_PATIENCE) for each in [site.pool.submit(time.sleep, 0.05) for _ in range(8)]]) == 8
+        wait_until(lambda: site.shelved() == [], _PATIENCE)
+
     def test_its_end_leaves_nothing(self, site: Site, tmp_path: Path) -> None:
         call = site.pool.submit(touch_and_wait, tmp_path / "begun", tmp_path / "never")
         wait_until((tmp_path / "begun").exists, _PATIENCE)
@@ -194,18 +214,6 @@ class TestDask(Promises):
         with site_of(lambda: DaskLocal(2, Needs())) as made:
             yield made
 
-    def test_what_nobody_takes_does_not_stay_on_the_shelf(self, site: Site, tmp_path: Path) -> None:
-        first = [site.pool.submit(touch_and_wait, tmp_path / f"{each}", tmp_path / f"{1 - each}") for each in range(2)]
-        assert all(each.exception(_PATIENCE) is None for each in first), "both have imported what imports need"
-        call = site.pool.submit(touch_and_give, tmp_path / "begun", tmp_path / "go")
-        wait_until((tmp_path / "begun").exists, _PATIENCE)
-        site.engine.drop_waiting()
-        assert call.cancelled()
-        (tmp_path / "go").touch()
-        wait_until((tmp_path / "go.seen").exists, _PATIENCE)
-        assert len([each.result(_PATIENCE) for each in [site.pool.submit(time.sleep, 0.05) for _ in range(8)]]) == 8
-        wait_until(lambda: site.shelved() == [], _PATIENCE)
-
     def test_it_listens_to_this_machine_alone(self, site: Site) -> None:
         assert site.pool.submit(abs, -1).result(_PATIENCE) == 1
         assert _listening() == {"127.0.0.1"}
@@ -214,6 +222,19 @@ class TestDask(Promises):
         for asked, what in (({"memory": "1G"}, "has no limit"), ({"cpus": 2}, "needs 2 processors")):
             with pytest.raises(InvalidInput, match=what):
                 site.pool.options(**asked).submit(abs, -1)
+
+    def test_when_the_process_of_its_workers_is_gone_calls_fail(self, tmp_path: Path) -> None:
+        with site_of(lambda: DaskLocal(1, Needs())) as site:
+            call = site.pool.submit(touch_and_wait, tmp_path / "begun", tmp_path / "never")
+            wait_until((tmp_path / "begun").exists, _PATIENCE)
+            _kill_children("dask_host")
+            assert isinstance(call.exception(_PATIENCE), EngineLost)
+            assert isinstance(site.pool.submit(abs, -1).exception(_PATIENCE), EngineLost)
+
+    def test_what_dask_puts_on_disk_is_not_lost(self) -> None:
+        with site_of(lambda: DaskLocal(1, Needs(memory=1000 << 20))) as site:  # from 70 % of it on
+            calls = [site.pool.submit(give_beside_much, 750 << 20) for _ in range(100)]
+            assert all(each.result(_PATIENCE).sum() == 1 << 15 for each in calls)
 
     def test_calls_end_also_when_dask_tells_nothing_of_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(dask_engine, "_listen", lambda *_: None)

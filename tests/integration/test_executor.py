@@ -24,6 +24,7 @@ import pytest
 from tests.harness import wait_until
 from turnout import Executor, Future, TaskTimeout, WorkerDied
 from turnout.errors import InvalidInput, Unavailable
+from turnout.futures.record import Record
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -612,3 +613,61 @@ def test_how_far_it_is_can_be_seen(tmp_path: Path) -> None:
     assert said == b"10\n" and b" of 20, " in shown and b" of 10, " in shown
     quiet = subprocess.run([sys.executable, str(script)], capture_output=True, check=True, timeout=30)
     assert quiet.stderr == b""
+
+
+class Mute(Exception):
+    """One that cannot say what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError("not even that")
+
+
+def raise_mute(_: object = None) -> None:
+    raise Mute
+
+
+def test_an_error_that_cannot_say_what_it_is_fails_its_call_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURNOUT_HOME", str(tmp_path))
+    record = Record("mute")
+    with Executor(workers=1) as made:
+        made._pool.record = record
+        assert isinstance(made.submit(raise_mute).exception(60), Mute)
+        with pytest.raises(Mute):
+            list(made.map(raise_mute, [1, 2]))
+        assert made.submit(abs, -1).result(60) == 1
+        made._pool.record = None
+    (kept,) = tmp_path.glob("calls/*/calls.json")
+    assert "Mute, which cannot say what it is" in kept.read_text()
+
+
+INTERRUPTED = """
+import os, signal, sys
+from turnout import Executor
+
+with Executor(workers=1) as ex:
+    assert list(ex.map(abs, range(10))) == list(range(10))
+    engine, count = ex._pool.engine, 0
+    submit = engine.submit
+
+    def submit_amid_an_interrupt(task):
+        global count
+        count += 1
+        if count == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        submit(task)
+
+    engine.submit = submit_amid_an_interrupt
+    try:
+        print(len(list(ex.map(abs, iter(range(1000)), chunksize=5, ordered=sys.argv[1] == "ordered"))))
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(sum(ex.map(abs, range(100))))
+"""
+
+
+@pytest.mark.parametrize("way", ["ordered", "unordered"])
+def test_an_interrupt_amid_a_map_is_not_lost_and_nor_are_results(way: str) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, way], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "interrupted\n4950\n", done.stderr

@@ -25,7 +25,7 @@ from turnout.futures.local.environment import environment
 from turnout.futures.packing import LARGE
 from turnout.futures.remote import Message
 from turnout.futures.resending import Resending
-from turnout.futures.shelf import open_shelf
+from turnout.futures.shelf import Shelved, open_shelf
 from turnout.futures.signing import Forged, Signer
 
 import redis  # isort: skip  # of Celery, which `celery_app` asks for
@@ -188,8 +188,9 @@ class CeleryEngine(Resending):
             return
         names = [prefix(self._name) + each for each in ("unacked", "unacked_index")]
         begun = [json.loads(each)[0]["headers"]["id"] for each in self._redis.hvals(names[0])]
+        next_one = self._launch()
         self._redis.delete(*names)
-        self._worker = self._launch()
+        self._worker = next_one
         for message in [self._messages[each] for each in begun if each in self._messages]:
             self._forget_number(message)
             self.died(message, how)
@@ -197,13 +198,14 @@ class CeleryEngine(Resending):
     def _tell(self, fields: dict[bytes, bytes]) -> None:
         for name, signed in fields.items():
             message = self._messages.get(name.decode("ascii", "replace"))
-            if message is None:  # cancelled, or not ours
-                continue
             try:
-                outcome = self._signer.open("outcome", name.decode("ascii"), signed)
+                outcome = self._signer.open("outcome", name.decode("ascii", "replace"), signed)
             except Forged:
                 continue
             self._ends = 0
+            if message is None:  # cancelled
+                discard(outcome)
+                continue
             self._forget_number(message)
             if isinstance(outcome, str):
                 self.died(message, outcome)
@@ -252,6 +254,14 @@ class CeleryEngine(Resending):
             if self._queue is None:
                 for name in list(other.scan_iter(prefix(self._name) + "*", count=1000)):
                     other.delete(name)
+
+
+def discard(outcome: str | bytes) -> None:
+    """Nobody takes it."""
+    if isinstance(outcome, bytes):
+        for each in pickle.loads(outcome)[2]:
+            if isinstance(each, Shelved):
+                each.remove()
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:

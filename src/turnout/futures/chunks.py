@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from turnout.futures.packing import pack_error
+from turnout.futures.packing import pack_error, said
 
 #: What the calls returned, up to the first that raised something; that; and how many raised what.
 Found = tuple[list[Any], bytes | None, dict[str, int]]
@@ -23,7 +23,7 @@ def each_item(function: Callable[..., Any], items: Iterable[Any]) -> Found:
                 found.append(value)
         except BaseException as error:
             trouble = trouble or pack_error(error)
-            text = f"{type(error).__name__}: {error}"
+            text = said(error)
             raised[text] = raised.get(text, 0) + 1
     return found, trouble, raised
 

@@ -50,14 +50,15 @@ class Buffer:
 
 
 class Kept:
-    """What a worker has on a shelf, for as long as Dask wants it."""
+    """What a worker has on a shelf, for as long as Dask wants it, in whichever process or file it has it."""
 
     def __init__(self, shelved: Shelved) -> None:
         self._shelved = shelved
-        weakref.finalize(self, shelved.remove)
+        self._end = weakref.finalize(self, shelved.remove)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Shelved, tuple(self._shelved)
+        self._end.detach()
+        return Kept, (self._shelved,)
 
 
 @dask_serialize.register(Buffer)  # type: ignore[untyped-decorator]
@@ -100,6 +101,9 @@ class Dask(Holding):
     def connect(self) -> Any:
         """A `distributed.Client`. What it raises, it leaves nothing behind of."""
 
+    def look(self) -> None:
+        """Called now and then while nothing is heard: calls `lose_all` where nothing will be."""
+
     @abstractmethod
     def disconnect(self) -> None:
         """Ends what `connect` began; the client is closed."""
@@ -138,11 +142,11 @@ class Dask(Holding):
         if future.done():
             self._news.put(key)
 
-    def take_back(self, message: Message) -> None:
+    def take_back(self, message: Message) -> bool:
         known = self._under_way.pop(self._sent.pop(message, ""), None)
         if known is not None:
             known[1].cancel()
-        self.free(message)
+        return True
 
     def _hear(self) -> None:
         """In a thread of its own."""
@@ -165,6 +169,7 @@ class Dask(Holding):
         try:
             news = {self._news.get(timeout=_GLANCE)}
         except queue.Empty:
+            self.look()
             return {key for key, (_, future) in list(self._under_way.items()) if future.done()}
         if len(self._under_way) > _MANY:
             time.sleep(_TOGETHER)
@@ -238,6 +243,18 @@ class DaskLocal(Dask):
 
     def disconnect(self) -> None:
         self._undo.close()
+
+    def look(self) -> None:
+        if self._host.is_gone:
+            self.lose_all(self._lost())
+
+    def hand_on(self, message: Message) -> None:
+        if self._host.is_gone:
+            raise self._lost()
+        super().hand_on(message)
+
+    def _lost(self) -> EngineLost:
+        return EngineLost("the process of Dask's workers is gone", hint="make another executor")
 
     @property
     def workers(self) -> int:

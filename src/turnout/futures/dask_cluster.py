@@ -62,6 +62,11 @@ class Host:
         if self._process.stdout.readline() != b"done\n":
             raise Unavailable("workers of Dask cannot be started", hint="what they printed is above")
 
+    @property
+    def is_gone(self) -> bool:
+        """It ended by itself, or was killed."""
+        return self._process.poll() is not None
+
     def close(self) -> None:
         """Ends it, with its workers."""
         with contextlib.suppress(OSError):

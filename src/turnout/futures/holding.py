@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
+from collections import OrderedDict
 
 from turnout.futures.calling import Outcome
 from turnout.futures.engine import Needs
@@ -20,7 +21,7 @@ class Holding(Remote):
     def __init__(self, needs: Needs) -> None:
         super().__init__(needs)
         self._gate = threading.RLock()
-        self._held: dict[Message, None] = {}
+        self._held: OrderedDict[Message, None] = OrderedDict()
         self._out: set[Message] = set()
         self._pace: float | None = None
 
@@ -34,10 +35,11 @@ class Holding(Remote):
         """As `send`."""
 
     @abstractmethod
-    def take_back(self, message: Message) -> None:
-        """As `recall`, of one that was handed on."""
+    def take_back(self, message: Message) -> bool:
+        """As `recall`, of one that was handed on; False when `free` will be called for it later."""
 
     def start(self) -> None:
+        self._held.clear()
         self._out.clear()
         super().start()
 
@@ -51,7 +53,8 @@ class Holding(Remote):
             if message in self._held:
                 del self._held[message]
                 return
-        self.take_back(message)
+        if self.take_back(message):
+            self.free(message)
 
     def fill(self) -> None:
         """Hands on what there is room for."""
@@ -59,16 +62,17 @@ class Holding(Remote):
             with self._gate:
                 if not self._is_on or not self._held or not self._has_room():
                     return
-                message = next(iter(self._held))
-                del self._held[message]
+                message, _ = self._held.popitem(last=False)
                 self._out.add(message)
-                try:
-                    self.hand_on(message)
-                    continue
-                except BaseException as error:
+            try:
+                self.hand_on(message)
+            except BaseException as error:
+                with self._gate:
                     self._out.discard(message)
-                    wrong = error
-            super().lost(message, wrong)
+                super().lost(message, error)
+            if message not in self._tasks and self.take_back(message):  # it ended, or was cancelled meanwhile
+                with self._gate:
+                    self._out.discard(message)
 
     def free(self, message: Message, seconds: float | None = None) -> None:
         """No worker has to do with it any more; how long it took. Idempotent."""
@@ -87,11 +91,13 @@ class Holding(Remote):
         super().lost(message, error)
 
     def drop_waiting(self) -> None:
-        self._held.clear()
+        with self._gate:
+            self._held.clear()
         super().drop_waiting()
 
     def lose_all(self, error: Exception) -> None:
-        self._held.clear()
+        with self._gate:
+            self._held.clear()
         super().lose_all(error)
 
     def _has_room(self) -> bool:

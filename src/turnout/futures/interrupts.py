@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # that of `signal` costs more, and this is done with each call
 import threading
-import time
 from types import FrameType
 from typing import Any
 
 _SIGINT = 2
-_MOMENT = 0.5  # seconds
 
 
 class Unbroken:
     """``with Unbroken():`` what is in it is done to its end before Ctrl-C is heeded, which then does what it always
-    does. A second one is heeded at once, and so is one that comes when it takes longer than a moment."""
+    does. A second one is heeded at once."""
 
-    __slots__ = ("_began", "_heed", "_is_due")
+    __slots__ = ("_heed", "_is_due")
 
     def __enter__(self) -> None:
         self._heed: Any = None
@@ -26,7 +24,6 @@ class Unbroken:
         found = _signal.getsignal(_SIGINT)
         if callable(found):
             self._heed = found
-            self._began = time.monotonic()
             _signal.signal(_SIGINT, self._put_off)
 
     def __exit__(self, *_: object) -> None:
@@ -38,6 +35,6 @@ class Unbroken:
             self._heed(_SIGINT, None)
 
     def _put_off(self, number: int, frame: FrameType | None) -> None:
-        if self._is_due or time.monotonic() > self._began + _MOMENT:
+        if self._is_due:
             self._heed(number, frame)
         self._is_due = True

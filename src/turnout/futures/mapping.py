@@ -61,7 +61,11 @@ class Mapped:
         """Begins at once. What is left is cancelled when somebody has begun to take them, and takes no more."""
         until = None if timeout is None else time.monotonic() + timeout
         self.pool.sources.add(self)
-        self._feed()
+        try:
+            self._feed()
+        except BaseException:
+            self._call_off()
+            raise
         return self._iterate(until, Bar(self._input.total) if progress else None)
 
     def _iterate(self, until: float | None, bar: Bar | None) -> Iterator[Any]:
@@ -148,7 +152,7 @@ class Mapped:
         """One that is refused fails where its results would be: those before it are taken first."""
         try:
             self.pool.hand_on(chunk)
-        except BaseException as error:
+        except Exception as error:
             self.take_no_more()
             chunk.refuse(error)
             self._keep(chunk, None)

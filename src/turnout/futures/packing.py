@@ -88,8 +88,16 @@ def pack_error(error: BaseException) -> bytes:
         data, _ = pack((error, trace))
         pickle.loads(data)
     except Exception:
-        return pickle.dumps((RuntimeError(f"{type(error).__name__}: {error}"), trace), 5)
+        return pickle.dumps((RuntimeError(said(error)), trace), 5)
     return data
+
+
+def said(error: BaseException) -> str:
+    """What it is, and what it says; some cannot."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__}, which cannot say what it is"
 
 
 def keeps_inside(buffer: pickle.PickleBuffer, apart: list[pickle.PickleBuffer]) -> bool:

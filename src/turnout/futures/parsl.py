@@ -46,6 +46,7 @@ class ParslEngine(Holding, Resending):
         self._count = workers
         self._config = config
         self._per_gpu = per_gpu
+        self._submitting = threading.Lock()
 
     def open(self) -> None:
         with contextlib.ExitStack() as undo:
@@ -71,21 +72,24 @@ class ParslEngine(Holding, Resending):
             raise InvalidInput("how many workers there are, the configuration says", hint="set it in its provider")
         if self._is_on:
             self._blocks.scale(workers)
-            self.fill()
         self._count = workers
+        self.fill()
 
     @property
-    def workers(self) -> int:
-        return self._blocks.workers
+    def workers(self) -> int | None:
+        return self._count if self._config is None else None
 
     def hand_on(self, message: Message) -> None:
         if self._wrong:
             raise EngineLost(self._wrong, hint="make another executor")
-        future = self._parsl.submit_payload(_HOW, message.packed())
+        packed = message.packed()
+        with self._submitting:
+            future = self._parsl.submit_payload(_HOW, packed)
         future.add_done_callback(lambda future: self._tell(message, future))
 
-    def take_back(self, message: Message) -> None:
+    def take_back(self, message: Message) -> bool:
         """Parsl takes nothing back."""
+        return False
 
     def _local(self, folder: str) -> Any:
         from turnout.futures.parsl_blocks import LocalProcesses

@@ -87,10 +87,6 @@ class Blocks:
         self._leaving: dict[str, Any] = {}
         self.deaths = 0
 
-    @property
-    def workers(self) -> int:
-        return self._wanted * (1 if self._is_ours else int(self._parsl.workers_per_node))
-
     def close(self) -> None:
         self._devices.close()
 

@@ -67,6 +67,7 @@ class RayEngine(Holding):
         self._per_gpu = per_gpu
         self._sent: dict[Message, Any] = {}
         self._unwatched: dict[Message, Any] = {}
+        self._using = threading.Lock()
 
     def open(self) -> None:
         if ray.is_initialized():
@@ -103,15 +104,15 @@ class RayEngine(Holding):
         return None if self._address is not None else self._count
 
     def hand_on(self, message: Message) -> None:
-        if self._wrong:
-            raise EngineLost(self._wrong, hint="make another executor")
         task = self._tasks.get(message)
         if task is None:  # cancelled meanwhile
-            self._out.discard(message)
             return
         apart: list[Any] = []
         packed = message.packed(apart)
-        reference = self._way(task.terms.retries).remote(packed, *apart)
+        with self._using:  # else Ray would be started anew, by itself
+            if self._wrong:
+                raise EngineLost(self._wrong, hint="make another executor")
+            reference = self._way(task.terms.retries).remote(packed, *apart)
         self._sent[message] = reference
         if len(self._sent) <= _MANY:
             reference.future().add_done_callback(lambda future: self._done.put((message, future.result)))
@@ -120,13 +121,13 @@ class RayEngine(Holding):
             if len(self._unwatched) == 1:
                 self._done.put(_MORE)
 
-    def take_back(self, message: Message) -> None:
-        self._unwatched.pop(message, None)
-        reference = self._sent.pop(message, None)
+    def take_back(self, message: Message) -> bool:
+        """What comes of it nevertheless is heard, and thrown away."""
+        reference = self._sent.get(message)
         if reference is not None:
             with contextlib.suppress(Exception):  # it is over
                 ray.cancel(reference)
-        self.free(message)
+        return True
 
     def _begin(self, undo: contextlib.ExitStack) -> None:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
@@ -152,7 +153,8 @@ class RayEngine(Holding):
         for each in _children({"gcs_server", "raylet"}):
             self._daemons.append(os.pidfd_open(each))
             undo.callback(os.close, self._daemons[-1])
-        started += map(os.pidfd_open, _descendants())
+        started += _opened(_descendants())
+        undo.callback(lambda: started.extend(_opened(_descendants())))  # there are more, as a rule
 
     def _way(self, retries: int) -> Any:
         """What makes a call, and makes it again so often. Ray shall make as many at a time as there are to be workers:
@@ -206,10 +208,11 @@ class RayEngine(Holding):
 
     def _give_up(self) -> None:
         """A part of Ray is gone that was started here. Ray itself would end this process, a minute later."""
-        self._wrong = "Ray's processes on this machine have ended"
+        with self._using:
+            self._wrong = "Ray's processes on this machine have ended"
+            ray.shutdown()
         self._unwatched.clear()
         self.lose_all(EngineLost(self._wrong, hint="make another executor"))
-        ray.shutdown()
 
     def _tell(self, message: Message, get: Callable[[], Any]) -> None:
         self._sent.pop(message, None)
@@ -266,6 +269,15 @@ def _processes() -> dict[int, tuple[str, int]]:
         with contextlib.suppress(OSError):
             name, _, rest = entry.read_text().partition("(")[2].rpartition(")")
             found[int(entry.parent.name)] = name, int(rest.split()[1])
+    return found
+
+
+def _opened(processes: list[int]) -> list[int]:
+    """File descriptors of those that are still there."""
+    found = []
+    for each in processes:
+        with contextlib.suppress(ProcessLookupError):
+            found.append(os.pidfd_open(each))
     return found
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from turnout.errors import TurnoutError
 from turnout.futures.errors import RemoteTraceback
 from turnout.futures.folders import ExecutorFolder, forgotten_folders
+from turnout.futures.packing import said
 from turnout.home import Home
 
 FILE = "calls.json"
@@ -75,7 +76,7 @@ class Record:
 
     def count_failure(self, function: Any, seconds: float, error: BaseException, calls: int = 1) -> None:
         """All of them failed in one way."""
-        self.count(function, calls, seconds, {f"{type(error).__name__}: {error}": calls}, error)
+        self.count(function, calls, seconds, {said(error): calls}, error)
 
     def keep(self) -> None:
         """Hands it over as a job, if there is anything to keep, and what others could not because they were killed.
@@ -90,8 +91,9 @@ class Record:
             for folder in forgotten_folders(_where()):
                 with contextlib.suppress(OSError, ValueError):  # nothing was saved
                     _submit({**json.loads((folder / FILE).read_text(encoding="utf-8")), "interrupted": True})
-        except TurnoutError as error:
-            print(f"turnout: the calls are not recorded yet: {error.message}", file=sys.stderr)
+        except (TurnoutError, OSError) as error:
+            why = error.message if isinstance(error, TurnoutError) else error
+            print(f"turnout: the calls are not recorded yet: {why}", file=sys.stderr)
 
     def _content(self) -> dict[str, Any]:
         with self._lock:

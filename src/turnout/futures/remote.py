@@ -19,7 +19,7 @@ from turnout.futures.errors import EngineLost, WorkerDied
 from turnout.futures.functions import Functions
 from turnout.futures.packing import Awaits, pack_arguments
 from turnout.futures.shelf import Shelf, Shelved
-from turnout.futures.waiting import when_done
+from turnout.futures.waiting import one_after_another, when_done
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,8 +81,6 @@ class Remote(Engine):
         self._is_on = True
 
     def submit(self, task: Task) -> None:
-        if not self._is_on:
-            raise Conflict("this executor is stopped", hint="make another one")
         self._check(task.terms.needs)
         try:
             message = self._packed(task)
@@ -94,7 +92,12 @@ class Remote(Engine):
                 task.fail(error)
             return
         with self._lock:
-            self._tasks[message] = task
+            is_on = self._is_on
+            if is_on:
+                self._tasks[message] = task
+        if not is_on:
+            self._clear_shelf(message)
+            raise _stopped()
         task.on_cancel(lambda: self._forget(message))
         try:
             self.send(message)
@@ -131,7 +134,8 @@ class Remote(Engine):
                 self.recall(message)
 
     def stop(self) -> None:
-        self._is_on = False
+        with self._lock:
+            self._is_on = False
         try:
             self.close()
         finally:
@@ -175,6 +179,8 @@ class Remote(Engine):
 
     def _park(self, task: Task, these: Sequence[futures.Future[Any]]) -> None:
         with self._lock:
+            if not self._is_on:
+                raise _stopped()
             self._parked.add(task)
 
         def resume() -> None:
@@ -188,7 +194,7 @@ class Remote(Engine):
                     if task.begin():
                         task.fail(error)
 
-        when_done(these, resume)
+        when_done(these, lambda: one_after_another(resume))
 
     def _forget(self, message: Message) -> None:
         """It was cancelled."""
@@ -200,6 +206,14 @@ class Remote(Engine):
     def _taken(self, message: Message) -> Task | None:
         with self._lock:
             task = self._tasks.pop(message, None)
-            if task is not None and self.shelf is not None:
-                self.shelf.remove(message.buffers)
-            return task
+        if task is not None:
+            self._clear_shelf(message)
+        return task
+
+    def _clear_shelf(self, message: Message) -> None:
+        if self.shelf is not None:
+            self.shelf.remove(message.buffers)
+
+
+def _stopped() -> Conflict:
+    return Conflict("this executor is stopped", hint="make another one")

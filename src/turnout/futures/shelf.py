@@ -8,6 +8,7 @@ import itertools
 import mmap
 import os
 import pickle
+import secrets
 import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from turnout.futures.folders import executor_folder
 _MEMORY = "/dev/shm"
 _MOST = 1 << 28  # bytes of arguments that lie there at a time
 
+_TOKEN = secrets.token_hex(8)  # processes may come to have the number of another
 _count = itertools.count()
 
 
@@ -51,7 +53,7 @@ class Shelved(NamedTuple):
 def shelve(buffer: pickle.PickleBuffer, folder: str) -> Shelved | pickle.PickleBuffer:
     """What to send in its place; itself where there is no room."""
     view = buffer.raw()
-    path = os.path.join(folder, f"{os.getpid()}-{next(_count)}")
+    path = os.path.join(folder, f"{os.getpid()}-{_TOKEN}-{next(_count)}")
     try:
         with open(path, "xb", buffering=0) as file:
             written = 0
@@ -74,19 +76,29 @@ class Shelf:
 
     def put(self, buffers: list[Any]) -> list[Any]:
         """What to send in place of these; `remove` is to be called with it."""
-        put = [shelve(each, self.folder) if self._used + each.raw().nbytes <= _MOST else each for each in buffers]
-        self._count(put, 1)
-        return put
+        return [self._put(each) for each in buffers]
 
     def remove(self, put: list[Any]) -> None:
-        self._count(put, -1)
         for each in put:
             if isinstance(each, Shelved):
                 each.remove()
+                self._reserve(-each.length)
 
-    def _count(self, put: list[Any], sign: int) -> None:
+    def _put(self, buffer: pickle.PickleBuffer) -> Shelved | pickle.PickleBuffer:
+        length = buffer.raw().nbytes
+        if not self._reserve(length):
+            return buffer
+        put = shelve(buffer, self.folder)
+        if not isinstance(put, Shelved):
+            self._reserve(-length)
+        return put
+
+    def _reserve(self, length: int) -> bool:
         with self._lock:
-            self._used += sign * sum(each.length for each in put if isinstance(each, Shelved))
+            if length > 0 and self._used + length > _MOST:
+                return False
+            self._used += length
+            return True
 
 
 @contextlib.contextmanager

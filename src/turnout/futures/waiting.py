@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from typing import Any
@@ -23,3 +24,21 @@ def when_done(these: Sequence[futures.Future[Any]], then: Callable[[], object]) 
 
     for each in these:
         each.add_done_callback(one_less)
+
+
+_todo = threading.local()
+
+
+def one_after_another(do: Callable[[], object]) -> None:
+    """Does it now, or, when this thread is amid another one, after that: so a chain may be as long as it likes. What is
+    done raises nothing."""
+    queue: deque[Callable[[], object]] | None = getattr(_todo, "queue", None)
+    if queue is not None:
+        queue.append(do)
+        return
+    _todo.queue = queue = deque([do])
+    try:
+        while queue:
+            queue.popleft()()
+    finally:
+        del _todo.queue
