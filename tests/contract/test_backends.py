@@ -6,15 +6,17 @@ import contextlib
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import dask
 import distributed
 import pytest
 
-from tests.harness import wait_until
+from tests.harness import end_processes_of, user_environment, wait_until
 from turnout.compat.openff import (
     CalculationBackend,
     CeleryBackend,
@@ -25,6 +27,9 @@ from turnout.compat.openff import (
     ProcessBackend,
     RayBackend,
 )
+from turnout.compat.openff.executors import ExecutorBackend
+from turnout.futures.dask_target import DaskOnTarget
+from turnout.futures.engine import Engine
 from turnout.testing import BackendContract
 
 LATE = "Dask may begin a call before it hears that nobody wants it"
@@ -50,17 +55,51 @@ class TestDaskExisting(BackendContract):
     clusters: dict[int, distributed.LocalCluster]
 
     @pytest.fixture(scope="class", autouse=True)
-    def existing(self) -> Iterator[None]:
+    @classmethod
+    def existing(cls) -> Iterator[None]:
         with contextlib.ExitStack() as all_of_them, dask.config.set({"distributed.worker.daemon": False}):
-            type(self).clusters = {}
+            cls.clusters = {}
             for count in (1, 2):
                 made = distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0")
-                self.clusters[count] = all_of_them.enter_context(made)
+                cls.clusters[count] = all_of_them.enter_context(made)
             yield
-            self.teardown_class()
+            cls.teardown_class()
 
     def make_backend(self, number_of_workers: int, resources: ComputeResources) -> CalculationBackend:
         return DaskExistingBackend(self.clusters[number_of_workers].scheduler_address, resources)
+
+
+class OnTarget(ExecutorBackend):
+    """Dask's workers as runs of a target."""
+
+    def engine(self) -> Engine:
+        return DaskOnTarget("local", self._number_of_workers, self.needs)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("target")
+class TestDaskOnTarget(BackendContract):
+    several = "the runs share the processors of one machine"
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def user(cls) -> Iterator[None]:
+        base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
+        for name in ("run", "work"):
+            (base / name).mkdir(mode=0o700)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in user_environment(base / "home").items():
+                patch.setenv(name, value)
+            patch.chdir(base / "work")
+            try:
+                yield
+                cls.teardown_class()
+            finally:
+                end_processes_of(base / "home")
+                shutil.rmtree(base)
+
+    def make_backend(self, number_of_workers: int, resources: ComputeResources) -> CalculationBackend:
+        return OnTarget(number_of_workers, resources)
 
 
 @pytest.mark.slow
@@ -76,7 +115,8 @@ class TestCelery(BackendContract):
     broker: str
 
     @pytest.fixture(scope="class", autouse=True)
-    def redis(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    @classmethod
+    def redis(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         program = shutil.which("redis-server")
         assert program, "apt install redis-server"
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -85,9 +125,9 @@ class TestCelery(BackendContract):
         server = subprocess.Popen([program, *where, "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL)
         try:
             wait_until(lambda: _answers(port))
-            type(self).broker = f"redis://127.0.0.1:{port}/0"
+            cls.broker = f"redis://127.0.0.1:{port}/0"
             yield
-            self.teardown_class()
+            cls.teardown_class()
         finally:
             server.terminate()
             server.wait(20)

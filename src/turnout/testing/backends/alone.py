@@ -69,7 +69,7 @@ class Alone(Bench):
         expect(self.value(future)[1] == mine, "what the caller gives comes first")
 
     def test_libraries_start_as_many_threads(self) -> None:
-        """Workers of three threads: ``OMP_NUM_THREADS`` is 3."""
+        """Workers of two threads: ``OMP_NUM_THREADS`` is 2."""
         self.needs("limits_threads")
         found = self.value(self.lone_backend.submit_task(tasks.variable, "OMP_NUM_THREADS"))
         expect(found == str(THREADS), f"OMP_NUM_THREADS is {THREADS}, not {found}")

@@ -19,7 +19,7 @@ from turnout.testing.contract.bench import Broken, expect
 E = TypeVar("E", bound=BaseException)
 _pause = threading.Event()  # never set
 
-THREADS = 3
+THREADS = 2
 
 #: True, or why not.
 Can = bool | str
