@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.calls import WORKERS, a_millisecond, doubled, meet, nothing
 from benchmarks.lab import Line, held, seconds
 
-ROUNDS = 3
+ROUNDS = 2
 READY_LIMIT = 150.0  # ms
 OVERHEAD_LIMIT = 10.0  # %
 MEMORY_LIMIT = 50.0  # MB that a million calls may take
