@@ -60,4 +60,4 @@ def test_a_job_that_is_ended_behind_our_back(lab: Cli, tmp_path: Path) -> None:
 
 def test_python_functions_on_its_nodes(lab: Cli) -> None:
     assert run_example(lab, "grid") == "pi is about 3.14\n"
-    assert {view["state"] for view in lab.json("list", "runs")} == {"completed"}
+    assert "completed" in {view["state"] for view in lab.json("list", "runs")} <= {"completed", "cancelled"}

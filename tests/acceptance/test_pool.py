@@ -100,7 +100,7 @@ def test_python_functions_on_its_boxes(lab: Cli, yard: Yard) -> None:
     python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{paths}" exec /usr/bin/python3 "$@"\n')
     python.chmod(0o755)
     assert run_example(lab, "lab", f"{yard.subnet}.254", str(python)) == "pi is about 3.14\n"
-    assert {view["state"] for view in lab.json("list", "runs")} == {"completed"}
+    assert "completed" in {view["state"] for view in lab.json("list", "runs")} <= {"completed", "cancelled"}
 
 
 def test_functions_where_no_worker_can_start(lab: Cli, yard: Yard) -> None:

@@ -179,4 +179,5 @@ def test_python_functions_on_its_nodes(lab: Cli, cluster: Cluster) -> None:
     """Their workers are runs; what lies beside the script comes with the snapshot."""
     assert run_example(lab, "cluster") == "pi is about 3.14\n"
     views = lab.json("list", "runs")
-    assert {(view["state"], view["label"], view["target"]) for view in views} == {("completed", "workers", "cluster")}
+    assert {(view["label"], view["target"]) for view in views} == {("workers", "cluster")}
+    assert "completed" in {view["state"] for view in views} <= {"completed", "cancelled"}, "who came late is not needed"

@@ -51,6 +51,7 @@ class DaskOnTarget(Dask):
             folder = undo.enter_context(executor_folder("dask"))
             cluster = start_scheduler(tls, folder, self._host or self._own_address())
             undo.callback(cluster.close)
+            self._scheduler = cluster.scheduler
             worker = worker_told(self.needs, [])
             told = {
                 "scheduler": cluster.scheduler_address,
@@ -67,6 +68,14 @@ class DaskOnTarget(Dask):
             self._watch.start()
             self._undo = undo.pop_all()
             return client
+
+    def close(self) -> None:
+        """Those that have not come yet would come to a scheduler that is gone."""
+        here = {worker.name for worker in list(self._scheduler.workers.values())}
+        with contextlib.suppress(TurnoutError):
+            if late := [run for run in self._live() if run not in here]:
+                self._hub.cancel(runs=late)
+        super().close()
 
     def disconnect(self) -> None:
         self._is_over.set()

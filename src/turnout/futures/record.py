@@ -152,7 +152,7 @@ def show(file: Path) -> int:
         mean = tally["seconds"] / max(1, tally["calls"])
         turnout.log(**{f"{name}.calls": tally["calls"], f"{name}.failed": tally["failed"], f"{name}.mean": mean})
         print(f"{name}: {tally['calls']} calls, {mean:.4g} s each, {tally['longest']:.4g} s at most")
-        for error, count in tally["errors"].items():
+        for error, count in sorted(tally["errors"].items(), key=lambda each: (-each[1], each[0])):
             print(f"  {count} × {error}")
         for trace in tally["traces"]:
             print(trace)
