@@ -185,6 +185,8 @@ def redis() -> Iterator[str]:
     argv = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
     server = subprocess.Popen(argv, stdout=subprocess.DEVNULL, cwd=tempfile.gettempdir())
     try:
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            time.sleep(0.01)
         yield f"redis://127.0.0.1:{port}/0"
     finally:
         server.terminate()
