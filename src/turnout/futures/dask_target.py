@@ -9,8 +9,6 @@ import threading
 import time
 from typing import Any
 
-import distributed
-
 from turnout.client import Client
 from turnout.errors import TurnoutError
 from turnout.futures.dask import Dask
@@ -22,6 +20,8 @@ from turnout.futures.folders import executor_folder
 from turnout.futures.remote import Message
 from turnout.model.spec import Resources
 from turnout.model.state import LIVE
+
+import distributed  # isort: skip  # which `dask` above asks for
 
 _LOOK_SECONDS = 2.0
 _FAREWELL = 5.0  # seconds that workers get to end by themselves

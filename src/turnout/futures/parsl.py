@@ -17,7 +17,6 @@ from turnout.futures.errors import EngineLost, MissingExtra
 from turnout.futures.folders import executor_folder
 from turnout.futures.holding import Holding
 from turnout.futures.launching import python_module
-from turnout.futures.parsl_blocks import Blocks
 from turnout.futures.remote import Message
 from turnout.futures.resending import Resending
 from turnout.futures.shelf import open_shelf
@@ -28,6 +27,8 @@ try:
     from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 except ImportError as error:
     raise MissingExtra("Parsl", "parsl") from error
+
+from turnout.futures.parsl_blocks import Blocks
 
 _GLANCE = 0.5  # seconds between two looks at the processes
 _DEATHS = 5  # blocks that may end, one after the other, without anything having come of a call
