@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +167,54 @@ class TestShelf:
     def test_where_nothing_can_be_written_it_goes_another_way(self, tmp_path: Path) -> None:
         buffer = pickle.PickleBuffer(bytes(10))
         assert Shelf(str(tmp_path / "gone")).put([buffer]) == [buffer]
+
+
+class Bundling(Clerk):
+    """Takes up to three short calls at once."""
+
+    most_together = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bundles: list[list[Message]] = []
+
+    def hand_on_together(self, messages: Sequence[Message]) -> None:
+        self.bundles.append(list(messages))
+        self.given += messages
+
+
+def test_short_calls_go_together_once_they_are_known_to_be_short() -> None:
+    engine = Bundling()
+    with Executor(engine) as executor:
+        made = [executor.submit(abs, -number) for number in range(8)]
+        assert len(engine.given) == 1 and not engine.bundles, "nobody knows yet how long they take"
+        engine.make(seconds=0.0001)
+        assert [len(each) for each in engine.bundles] == [3, 3]
+        while engine.given:
+            engine.make(seconds=0.0001)
+        assert [each.result(5) for each in made] == list(range(8))
+
+
+@pytest.mark.parametrize("terms", [{"retries": 0}, {"timeout": 60.0}])
+def test_what_must_not_be_made_again_goes_alone(terms: dict[str, Any]) -> None:
+    engine = Bundling()
+    with Executor(engine) as executor:
+        made = [executor.options(**terms).submit(abs, -number) for number in range(5)]
+        while engine.given:
+            engine.make(seconds=0.0001)
+        assert [each.result(5) for each in made] == list(range(5)) and not engine.bundles
+
+
+def test_of_calls_that_died_together_each_is_made_again_alone() -> None:
+    engine = Bundling()
+    with Executor(engine) as executor:
+        made = [executor.submit(abs, -number) for number in range(4)]
+        engine.make(seconds=0.0001)
+        (bundle,) = engine.bundles
+        engine.given.clear()
+        made[1].cancel()
+        engine.part(bundle)
+        assert engine.given == bundle[1:] and len(engine.bundles) == 1, "but for the one that nobody wants any more"
+        while engine.given:
+            engine.make(seconds=0.0001)
+        assert [each.result(5) for each in made if not each.cancelled()] == [0, 2, 3]

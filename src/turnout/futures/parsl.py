@@ -7,7 +7,7 @@ import os
 import pickle
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from turnout.errors import InvalidInput, Unavailable
@@ -33,12 +33,15 @@ from turnout.futures.parsl_blocks import Blocks
 _GLANCE = 0.5  # seconds between two looks at the processes
 _DEATHS = 5  # blocks that may end, one after the other, without anything having come of a call
 _HOW = {"task_executor": {"f": "turnout.futures.parsl.make_here"}}
+_SEVERAL = {"task_executor": {"f": "turnout.futures.parsl.make_several_here"}}
 
 
 class ParslEngine(Holding, Resending):
     """`workers` processes on this machine, that talk with keys of their own; or those of `config`: a `parsl.Config`,
     its HighThroughputExecutor, or, to start more than once, a function that makes one. Parsl's own global state is
     left alone."""
+
+    most_together = 8
 
     def __init__(
         self, workers: int, needs: Needs, *, config: Any | Callable[[], Any] | None = None, per_gpu: int = 1
@@ -88,6 +91,14 @@ class ParslEngine(Holding, Resending):
             future = self._parsl.submit_payload(_HOW, packed)
         future.add_done_callback(lambda future: self._tell(message, future))
 
+    def hand_on_together(self, messages: Sequence[Message]) -> None:
+        if self._wrong:
+            raise EngineLost(self._wrong, hint="make another executor")
+        packed = pickle.dumps([message.packed() for message in messages], 5)
+        with self._submitting:
+            future = self._parsl.submit_payload(_SEVERAL, packed)
+        future.add_done_callback(lambda future: self._tell_together(messages, future))
+
     def take_back(self, message: Message) -> bool:
         """Parsl takes nothing back."""
         return False
@@ -132,6 +143,19 @@ class ParslEngine(Holding, Resending):
         else:
             self.lost(message, EngineLost(f"Parsl lost the call ({type(error).__name__}: {error})"))
 
+    def _tell_together(self, messages: Sequence[Message], future: Any) -> None:
+        """As `_tell`, of several."""
+        error = future.exception()
+        if error is None:
+            self._blocks.deaths = 0
+            for message, outcome in zip(messages, pickle.loads(future.result()), strict=True):
+                self.ended(message, pickle.loads(outcome))
+        elif isinstance(error, (WorkerLost, ManagerLost)):
+            self.part(messages)
+        else:
+            for message in messages:
+                self.lost(message, EngineLost(f"Parsl lost the call ({type(error).__name__}: {error})"))
+
     def _watch(self) -> None:
         """In a thread of its own: processes that end are replaced, unless they do nothing else."""
         while not self._is_closing.wait(_GLANCE) and not self._wrong:
@@ -156,6 +180,11 @@ class ParslEngine(Holding, Resending):
 def make_here(packed: bytes) -> bytes:
     """What workers do; Parsl finds it by its name."""
     return call_packed(packed)
+
+
+def make_several_here(packed: bytes) -> bytes:
+    """The same, of several calls, one after the other."""
+    return pickle.dumps([call_packed(each) for each in pickle.loads(packed)], 5)
 
 
 def _executor_of(config: Any) -> Any:
