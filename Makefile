@@ -11,7 +11,7 @@ SUITES :=
 CODE   := src tests examples benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test lint check bench clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,14 +20,16 @@ demo: $(VENV)/.demo-installed ## run the bundled example over a grid of paramete
 	@scripts/demo
 
 test: $(VENV)/.dev-installed ## install what the tests need and run all of them (or SUITES="unit faults")
-	@scripts/test-deps postgres sshd namespaces slurm gridengine strace podman docker python3.9 redis
+	@scripts/test-deps postgres sshd namespaces slurm gridengine strace podman docker python3.9 redis torch nni
 	@scripts/test-suites $(BIN)/python $(WORKERS) $(SUITES)
 
-check: $(VENV)/.dev-installed ## format, lint, types, layers, unit tests
-	@scripts/test-deps python3.9
+lint: $(VENV)/.dev-installed ## format, lint, types
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy --strict
+
+check: lint ## the same, layers, unit tests
+	@scripts/test-deps python3.9
 	@scripts/test-suites $(BIN)/python $(WORKERS) unit
 
 bench: $(VENV)/.bench-installed ## print the benchmark table (against xargs, GNU parallel, HyperQueue)
