@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.lease import LeaseTable
 from turnout.schedule.record import RunRecord, Step
-from turnout.testing.simulator import actions, simulate
+from turnout.testing.simulator import actions, family, seeking, simulate
 from turnout.testing.simulator.agent import Agent
+from turnout.testing.simulator.desk import Desk
 from turnout.testing.simulator.node import Machine
 
 SEEDS = 400
@@ -131,3 +133,132 @@ FLAWS = [
 def test_a_flaw_is_found(flaw: Break, monkeypatch: pytest.MonkeyPatch) -> None:
     flaw(monkeypatch)
     assert any(simulate(seed).problem is not None for seed in range(SEEDS))
+
+
+# --- of searches ------------------------------------------------------------------------------------------------------
+
+
+def make_a_proposal_twice(patch: pytest.MonkeyPatch) -> None:
+    """The first one is given out again."""
+    count = family.count_child
+
+    def flawed(tx: Any, job: int) -> tuple[int, int]:
+        index, left = count(tx, job)
+        return (1, left) if index == 2 else (index, left)
+
+    patch.setattr(family, "count_child", flawed)
+
+
+def count_no_proposal_that_was_taken(patch: pytest.MonkeyPatch) -> None:
+    standing = family.count_child
+
+    def flawed(tx: Any, job: int) -> tuple[int, int]:
+        before = tx.disk.searches[job]
+        index, left = standing(tx, job)
+        tx.disk.searches[job] = before
+        return index, left
+
+    patch.setattr(family, "count_child", flawed)
+
+
+def decide_twice_without_a_guard(patch: pytest.MonkeyPatch) -> None:
+    """As two desks would that look at the same search and do not lock it."""
+    make = seeking.make
+
+    def flawed(tx: Any, move: Any) -> Any:
+        make(tx, move)
+        return make(tx, move)
+
+    patch.setattr(seeking, "is_as_it_was", lambda tx, seen: True)
+    patch.setattr(seeking, "make", flawed)
+
+
+def leave_the_other_parent_its_stock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(family, "drain", lambda tx, ledger, jobs: None)
+
+
+def close_a_parent_that_is_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(machine, "_goes_on", lambda parent: bool(parent.open_children or parent.remaining or parent.on_node))
+
+
+def go_on_with_a_cancelled_parent(patch: pytest.MonkeyPatch) -> None:
+    stock = machine.stock
+
+    def flawed(parent: RunRecord, **given: Any) -> Step:
+        step = stock(parent._replace(cancel=None), **given)
+        return Step(step.record._replace(cancel=parent.cancel), step.events)
+
+    patch.setattr(machine, "stock", flawed)
+
+
+def bind_parameters_anew(patch: pytest.MonkeyPatch) -> None:
+    """Those of a run that is restarted are what its sampler would say now."""
+    grant = actions._grant
+
+    def flawed(disk: Any, record: RunRecord, slots: float) -> Any:
+        made = grant(disk, record, slots)
+        if record.attempt > 1 and "heard" in made.params:
+            made.params["heard"] = -1
+        return made
+
+    patch.setattr(actions, "_grant", flawed)
+
+
+def tell_again(patch: pytest.MonkeyPatch) -> None:
+    inform = Desk._inform
+
+    def flawed(self: Any, job: int, search: Any) -> Any:
+        if job in self._minds:
+            self._minds[job].told.discard(1)
+        return inform(self, job, search)
+
+    patch.setattr(Desk, "_inform", flawed)
+
+
+def begin_with_nothing(patch: pytest.MonkeyPatch) -> None:
+    """The next hub does not tell its sampler what the last one knew."""
+    inform = Desk._inform
+
+    def flawed(self: Any, job: int, search: Any) -> Any:
+        disk, known = self._disk, job in self._minds
+        mind = inform(self, job, search)
+        if not known and disk.searches[job].made:
+            mind.sampler.life.told.clear()
+        return mind
+
+    patch.setattr(Desk, "_inform", flawed)
+
+
+def call_a_stopped_run_a_failure(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(machine, "_GOOD", frozenset({RunState.COMPLETED}))
+
+
+def run_as_many_as_fit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(family, "most", lambda disk, record, here: None)
+
+
+def propose_without_an_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("turnout.search.budget._needed", lambda budget: 3)
+
+
+#: Each with what the simulator says of it.
+SEARCH_FLAWS = [
+    (make_a_proposal_twice, "made runs twice"),
+    (count_no_proposal_that_was_taken, "made 1 runs"),
+    (decide_twice_without_a_guard, "was to"),
+    (leave_the_other_parent_its_stock, "never ended"),
+    (close_a_parent_that_is_open, "may make more children"),
+    (go_on_with_a_cancelled_parent, "was to make no more children"),
+    (bind_parameters_anew, "was to have"),
+    (tell_again, "told"),
+    (begin_with_nothing, "the last sampler of"),
+    (call_a_stopped_run_a_failure, "counts wrong"),
+    (run_as_many_as_fit, "runs at once"),
+    (propose_without_an_end, "was to make"),
+]
+
+
+@pytest.mark.parametrize(("flaw", "verdict"), SEARCH_FLAWS, ids=[flaw.__name__ for flaw, _ in SEARCH_FLAWS])
+def test_a_flaw_of_searches_is_found(flaw: Break, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    flaw(monkeypatch)
+    assert any(verdict in str(simulate(seed, searches=True).problem) for seed in range(SEEDS))

@@ -104,6 +104,8 @@ class Node:
         self._watch = Watch(self._poller)
         given = order.get("given") or {}
         source, devices = probe.find_gpus(given.get("gpus"))
+        if order.get("gpu_indices"):
+            devices = [each for index, each in enumerate(devices) if index in order["gpu_indices"]]
         neighbours = Neighbours(self._root)
         gpus = Gpus(
             [each.facts for each in devices], most=int(order.get("max_runs_per_gpu", 1)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
@@ -10,7 +11,7 @@ from turnout.agent.inputs import needs_carrying, place
 from turnout.agent.rundir import RunDir
 from turnout.agent.setups import FAILED, entrance
 from turnout.agent.views import Views
-from turnout.wire import manifest
+from turnout.wire import manifest, nni
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant, JobOrder
 from turnout.wire.script import filled
@@ -51,6 +52,8 @@ def fill(
     script = script_of(directory, grant, job)
     if script is not None:
         _write_script(script)
+    if job.search and not grant.script:
+        _write_params(directory, grant)
     placed = place(directory, job, cache, views, is_wanted)
     return Filled({**told, **placed.told}, placed.env)
 
@@ -101,6 +104,30 @@ def _write(script: Script) -> None:
     fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o700)
     with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(script.text)
+
+
+def params_path(directory: RunDir) -> str:
+    """Where the parameters of a search's run lie, as JSON."""
+    return f"{directory.track}/params.json"
+
+
+def number_of(grant: Grant) -> int:
+    """Which of its search's runs it is, from 1."""
+    return int(grant.name.rpartition(".")[2])
+
+
+def _write_params(directory: RunDir, grant: Grant) -> None:
+    """For scripts that look into a file, and for those that ask NNI's library."""
+    contents = {
+        params_path(directory): json.dumps(grant.params).encode(),
+        f"{directory.track}/{nni.PARAMETERS}": nni.parameters(number_of(grant), grant.params),
+    }
+    for path, content in contents.items():
+        fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, content)
+        finally:
+            os.close(fd)
 
 
 def _put_back(entries: List[Entry], target: str, cache: Cache, is_wanted: Callable[[], bool]) -> None:

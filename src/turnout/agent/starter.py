@@ -139,7 +139,8 @@ class Starter:
         if attempt.phase is Phase.STARTED:
             attempt.phase = Phase.RUNNING
             attempt.look_at = time.monotonic() + TAIL_SECONDS
-            attempt.add_fact("running", {"pid": answer.process.pid})
+            gpus = {"gpus": list(attempt.gpus)} if attempt.gpus else {}
+            attempt.add_fact("running", {"pid": answer.process.pid, **gpus})
             if attempt.stop_cause is not None:
                 killing.ask_to_end(attempt.directory, attempt.supervisor, attempt.stop_cause)
 

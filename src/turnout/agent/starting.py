@@ -10,8 +10,9 @@ from typing import Dict, List, Sequence
 
 from turnout.agent import container_command, gpu_sources
 from turnout.agent.attempt import Attempt
-from turnout.agent.stage import entrance_path, script_of
+from turnout.agent.stage import entrance_path, number_of, params_path, script_of
 from turnout.agent.supervisor import Order
+from turnout.wire import nni
 from turnout.wire.messages import JobOrder
 
 #: What a run has of its node where its submitter, who may be on another machine, did not say.
@@ -30,7 +31,7 @@ def make_order(attempt: Attempt, job: JobOrder, *, gpus: str) -> Order:
         argv = by_shell([entrance_path(attempt.directory), *argv])
     return Order(
         key=attempt.key, dir=attempt.directory.path, argv=argv, job=job.job,
-        env=_run_environment(attempt, job.working_dir, gpus),
+        env=_run_environment(attempt, job, gpus),
         seconds=job.seconds, grace=job.grace, memory=job.memory,
         umask=job.umask, cwd=f"work/{job.working_dir}" if job.working_dir else "work",
     )  # fmt: skip
@@ -63,20 +64,25 @@ def told_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
     }
 
 
-def _run_environment(attempt: Attempt, working_dir: str, gpus: str) -> Dict[str, str]:
+def _run_environment(attempt: Attempt, job: JobOrder, gpus: str) -> Dict[str, str]:
     grant, directory = attempt.grant, attempt.directory
+    here = f"{directory.work}/{job.working_dir}" if job.working_dir else directory.work
     env = {
         "TURNOUT_RUN_NAME": grant.name,
         "TURNOUT_ATTEMPT": str(grant.attempt),
         "TURNOUT_OUTPUT_DIR": directory.kept,
         "TURNOUT_PARAMS": json.dumps(grant.params),
         "TURNOUT_SPOOL": directory.track,
-        "PWD": f"{directory.work}/{working_dir}" if working_dir else directory.work,
+        "PWD": here,
         "XT_RUN_NAME": grant.name,
         "XT_OUTPUT_DIR": directory.kept,
         "XT_RESUME_NAME": grant.name if grant.attempt > 1 else "",
         **attempt.env,
     }
+    if job.search and not grant.script:
+        number = number_of(grant)
+        env.update(nni.environment(directory.track, experiment=job.name, run=grant.name, number=number, code=here))
+        env.update({"NNI_OUTPUT_DIR": directory.kept, "TURNOUT_PARAMS_FILE": params_path(directory)})
     if gpus:
         env.update(gpu_sources.environment(gpus, attempt.gpus, inside=attempt.runtime is not None))
     return env

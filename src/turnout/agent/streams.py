@@ -11,11 +11,13 @@ from typing import Dict, Iterator, List, Tuple
 
 from turnout.agent.output import Output
 from turnout.agent.rundir import RunDir
-from turnout.agent.spool import PIECE, Spool, following, is_spool
+from turnout.agent.spool import PIECE, Spool, TrialMetrics, following, is_spool
+from turnout.wire import nni
 from turnout.wire.messages import Chunk
 
 _OUTPUT = "output"
 _TRACK = "track/"
+_NNI, _NNI_FOLDER = nni.STREAM, nni.METRICS.partition("/")[0]
 
 
 class Streams:
@@ -61,7 +63,9 @@ class Streams:
         if spool is None:
             return
         spool.acknowledge(have)
-        if not self._is_finished and following(name) in self._spools and spool.remove_if_done():
+        if self._is_finished or name == _NNI:
+            return
+        if following(name) in self._spools and spool.remove_if_done():
             del self._spools[name]
 
     def rewind(self) -> None:
@@ -104,3 +108,5 @@ class Streams:
         for name in names:
             if name not in self._spools and is_spool(name):
                 self._spools[name] = Spool(f"{self._track}/{name}")
+        if _NNI_FOLDER in names and _NNI not in self._spools:
+            self._spools[_NNI] = TrialMetrics(f"{self._track}/{nni.METRICS}")

@@ -178,6 +178,7 @@ class TargetSettings:
     poll_interval: float | None = key(Optional(SECONDS), None, "Time between looks at the site; empty = 5s.")
     max_runs_per_gpu: int = key(WHOLE, 1, "Runs that may share one GPU.")
     avoid_foreign_gpus: bool = key(FLAG, True, "Whether a GPU is left alone while others compute on it.")
+    gpu_indices: tuple[int, ...] = key(ListOf(COUNT), (), "Which GPUs of a node may be used, by number; empty = all.")
     docker: DockerSettings | None = key(DOCKER, None, "The image its runs are executed in; see `docker` below.")
     idle: float | None = key(
         Optional(SECONDS), None, "Time without a run after which a node is given back; empty = 60s on a cluster."
@@ -210,6 +211,7 @@ class BoxSettings:
     epilog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once when it is given back.")
     max_runs_per_gpu: int = key(WHOLE, 1, "Runs that may share one GPU.")
     avoid_foreign_gpus: bool = key(FLAG, True, "Whether a GPU is left alone while others compute on it.")
+    gpu_indices: tuple[int, ...] = key(ListOf(COUNT), (), "Which GPUs of a node may be used, by number; empty = all.")
     docker: DockerSettings | None = key(DOCKER, None, "The image its runs are executed in; see `docker` below.")
     settings: Mapping[str, object] = field(default_factory=dict)
 
@@ -218,6 +220,7 @@ class BoxSettings:
         return TargetSettings(
             service="local" if here else "ssh", max_runs=self.max_runs, setup=self.setup, python=self.python,
             prolog=self.prolog, epilog=self.epilog, max_runs_per_gpu=self.max_runs_per_gpu,
+            gpu_indices=self.gpu_indices,
             avoid_foreign_gpus=self.avoid_foreign_gpus, docker=self.docker,
             settings=self.settings if here else {"address": self.address, "os": self.os, **self.settings},
         )  # fmt: skip

@@ -1,52 +1,121 @@
-"""A run that somebody else executed and nobody told us of: what its provider saw is what is known."""
+"""A run that somebody else executes and that does not reach us: what its provider saw and heard is what is known."""
 
 from __future__ import annotations
 
-from turnout.engine.report import close_children, touch_changed
+from dataclasses import replace
+
+from turnout.engine.report import Telling, close_children, report, touch_changed
 from turnout.model.state import Reason
 from turnout.plugin.provider import Observation
+from turnout.plugin.telling import News
 from turnout.schedule import machine
 from turnout.schedule.record import Captured, Cause, Data, Ended, Lost, NodeFact, Refusal, Running, RunRecord, Step
 from turnout.store.agents import Agent
 from turnout.store.ledger import Ledger
-from turnout.store.queue import waiting_runs
+from turnout.store.queue import Entry, held_runs, waiting_runs
+from turnout.store.streams import streams_of
 from turnout.store.writer import Tx
+from turnout.wire.messages import Chunk
 
 _MESSAGE = "as its provider saw it; it could not reach the hub"
+#: What a provider passes on is a stream beside those of the run's own processes.
+_RECORDS, _OUTPUT = "track/provider", "output"
+#: Ends that a provider knows of, and nobody here asked for.
+_CAUSES = {"cancelled": Cause.CANCELLED, "stopped": Cause.STOPPED}
 
 
-def conclude(tx: Tx, agent: Agent, seen: Observation) -> None:
-    """The launch of this agent is gone, and it was never heard of: its run, if that still waits, ends as the provider
-    says; where that does not say, the attempt is lost. A parent's children are not told apart there: it waits on."""
+def relay(tx: Tx, agent: Agent, seen: Observation, news: News, start: int, *, is_heard: bool) -> bool:
+    """What the launch of this agent told its provider, behind the first `start` bytes, is told of its run, unless that
+    tells of itself. If nobody ever heard of the launch, its run is on its node from now on; whether that is new."""
+    entry, is_new = _entry_of(tx, agent, seen, may_claim=not is_heard)
+    if entry is not None:
+        _tell(tx, agent, entry, News(records=news.records), start)
+    return is_new
+
+
+def conclude(tx: Tx, agent: Agent, seen: Observation, news: News) -> None:
+    """The launch of this agent is gone, and it was never heard of: its run ends as the provider says, with what that
+    passes on; where it does not say, the attempt is lost. A parent's children are not told apart there: it waits on."""
     ledger = Ledger(tx)
-    for entry in list(waiting_runs(tx, agent.queue, most=1)):
-        if entry.record.is_parent:
-            continue
-        record = entry.record
-        ledger.add(record)
-        if seen.reason == "cancelled":
-            _apply(ledger, machine.request_cancel(record, Cause.CANCELLED, "its provider", tx.now))
-            continue
-        record = ledger.apply(machine.claim(record, node=agent.node, agent=agent.id, now=tx.now))
-        for fact in _facts(seen):
-            step = machine.advance(record, record.attempt, fact, tx.now)
-            record = _apply(ledger, step) or record
-    close_children(ledger, tx.now)
-    touch_changed(tx, ledger)
-    ledger.flush()
+    for waiting in list(waiting_runs(tx, agent.queue, most=1)):
+        if seen.reason in _CAUSES and not waiting.record.is_parent:
+            ledger.add(waiting.record)
+            cause = _CAUSES[seen.reason]
+            _apply(ledger, machine.request_cancel(waiting.record, cause, "its provider", tx.now, seen.detail))
+            _finish(tx, ledger)
+            return
+    entry, _ = _entry_of(tx, agent, seen, may_claim=True)
+    if entry is None:
+        return
+    _tell(tx, agent, entry, news, 0)
+    record = entry.record
+    ledger.add(record)
+    for fact in _facts(record, seen):
+        record = _apply(ledger, machine.advance(record, record.attempt, fact, tx.now)) or record
+    _finish(tx, ledger)
 
 
-def _facts(seen: Observation) -> list[NodeFact]:
-    if seen.exit_code is None:
+def _entry_of(tx: Tx, agent: Agent, seen: Observation, *, may_claim: bool) -> tuple[Entry | None, bool]:
+    """The run of the launch; one that waits is claimed for it, and executed. And whether it was."""
+    held = [entry for entry in held_runs(tx, agent.id) if not entry.record.is_parent]
+    if held:
+        return held[0], False
+    waiting = [entry for entry in waiting_runs(tx, agent.queue, most=1) if not entry.record.is_parent]
+    if not waiting or not may_claim:
+        return None, False
+    ledger = Ledger(tx)
+    ledger.add(waiting[0].record)
+    record = ledger.apply(machine.claim(waiting[0].record, node=agent.node, agent=agent.id, now=tx.now))
+    begun = _apply(ledger, machine.advance(record, record.attempt, Running(_begin(seen)), tx.now))
+    _finish(tx, ledger)
+    return replace(waiting[0], record=begun or record), True
+
+
+def _tell(tx: Tx, agent: Agent, entry: Entry, news: News, start: int) -> None:
+    run, attempt = entry.record.id, entry.record.attempt
+    known = streams_of(tx, run, attempt)
+    if any(stream != _RECORDS and mark.size for stream, mark in known.items()):
+        return  # it tells of itself
+    streams = ((_RECORDS, start, news.records), (_OUTPUT, 0, news.output))
+    chunks = [
+        (Chunk(run, attempt, stream, offset, len(content)), memoryview(content))
+        for stream, offset, content in streams
+        if content
+    ]
+    if chunks:
+        report(tx, Telling(agent.id, (), tuple(chunks)))
+
+
+def _facts(record: RunRecord, seen: Observation) -> list[NodeFact]:
+    cause = _cause(record, seen)
+    if cause is None:
         reason = Reason.PREEMPTED if seen.reason == "preempted" else Reason.NODE_LOST
         return [Lost(reason=reason, message=seen.detail or "it ended, and nobody knows how")]
     message = seen.detail or _MESSAGE
-    data: Data = {"exit_code": seen.exit_code, "cause": Cause.EXIT, "message": message}
+    data: Data = {"exit_code": seen.exit_code, "cause": cause, "message": message}
     return [
-        Running({"native": seen.native, "id": seen.id}),
-        Ended(cause=Cause.EXIT, exit_code=seen.exit_code, message=message, data=data),
+        Ended(cause=cause, exit_code=seen.exit_code, message=message, data=data),
         Captured({"files": 0, "bytes": 0}),
     ]
+
+
+def _cause(record: RunRecord, seen: Observation) -> Cause | None:
+    """None when nobody knows."""
+    if seen.exit_code == 0:
+        return Cause.EXIT
+    if record.is_cancelled:
+        return record.cancel
+    return Cause.EXIT if seen.exit_code is not None else _CAUSES.get(seen.reason)
+
+
+def _begin(seen: Observation) -> Data:
+    return {"native": seen.native, "id": seen.id}
+
+
+def _finish(tx: Tx, ledger: Ledger) -> None:
+    close_children(ledger, tx.now)
+    touch_changed(tx, ledger)
+    ledger.flush()
 
 
 def _apply(ledger: Ledger, step: Step | Refusal) -> RunRecord | None:

@@ -117,16 +117,21 @@ class Dispatch:
 
         return _then(self._store.submit(lambda tx: report(tx, telling)), answer)
 
-    def cancel(self, runs: list[int], *, by: str) -> Future[list[steer.Cancelled]]:
+    def cancel(self, runs: list[int], *, by: str, stopped: str | None = None) -> Future[list[steer.Cancelled]]:
+        """`stopped`: why they are stopped early, if they are."""
+        cause = Cause.CANCELLED if stopped is None else Cause.STOPPED
+
         def answer(cancelled: list[steer.Cancelled]) -> list[steer.Cancelled]:
             for item in cancelled:
                 session = self._sessions.get(item.agent) if item.agent is not None else None
                 if session is not None:
                     with self._sessions.lock:
-                        session.stops[item.run, item.attempt] = Stop(item.run, item.attempt, Cause.CANCELLED)
+                        asked = session.stops.get((item.run, item.attempt))
+                        if asked is None or asked.cause == Cause.PREEMPTED:  # else how it ends is said
+                            session.stops[item.run, item.attempt] = Stop(item.run, item.attempt, cause)
             return cancelled
 
-        return _then(self._store.submit(lambda tx: steer.cancel(tx, runs, by=by)), answer)
+        return _then(self._store.submit(lambda tx: steer.cancel(tx, runs, by=by, stopped=stopped)), answer)
 
     def restart(self, runs: Collection[int], *, by: str) -> Future[list[RunRecord]]:
         """Has the attempts of these runs ended as if their nodes had been taken away; gives those that were on one."""
@@ -141,6 +146,18 @@ class Dispatch:
             return asked
 
         return _then(self._store.submit(lambda tx: steer.preempt(tx, runs, by=by)), answer)
+
+    def end(self, runs: Collection[RunRecord]) -> set[int]:
+        """Has nodes end these runs, as was asked of each; gives the agents that are to be told."""
+        told: set[int] = set()
+        for record in runs:
+            session = self._sessions.get(record.agent) if record.agent is not None else None
+            if session is not None and record.cancel is not None:
+                with self._sessions.lock:
+                    stop = Stop(record.id, record.attempt, record.cancel.order)
+                    session.stops.setdefault((record.id, record.attempt), stop)
+                told.add(session.agent)
+        return told
 
     def held_on(self, node: str) -> list[int]:
         """The runs whose attempts are on this node."""
@@ -190,7 +207,9 @@ class Dispatch:
     ) -> Session:  # fmt: skip
         session = Session(agent.id, agent.target, agent.node, max_runs, queue=agent.queue, kept=agent.kept)
         session.grant(grants)
-        session.stops = {attempt: Stop(*attempt, cancel) for attempt, cancel in current.items() if cancel is not None}
+        session.stops = {
+            attempt: Stop(*attempt, Cause(cancel).order) for attempt, cancel in current.items() if cancel is not None
+        }
         if hello is not None:
             session.greet(hello)
         return self._sessions.open(session, time.monotonic(), is_leased=is_leased)

@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from turnout.engine.pipes import Ended, PipedProcess
+from turnout.plugin import remote, searching
 from turnout.plugin.provider import Failure
-from turnout.plugin.remote import METHODS, Plugin, plain
+from turnout.plugin.remote import Plugin, plain
+from turnout.plugin.searching import Searcher
 
 _log = logging.getLogger(__name__)
+_METHODS = {**remote.METHODS, **searching.METHODS}
 PROGRAM = "turnout.compat.child"
 T = TypeVar("T")
 _IDLE = 300.0
@@ -77,7 +80,7 @@ class Host:
         process = self._process
         return process.pid if process is not None and process.is_alive else None
 
-    def call(self, plugin: Plugin, method: str, *arguments: object) -> Any:
+    def call(self, plugin: Plugin | Searcher, method: str, *arguments: object) -> Any:
         """What the method of the plugin's instance answers. PluginFailure for all that can go wrong."""
         with self._lock:
             if self._is_retired:
@@ -92,7 +95,7 @@ class Host:
             finally:
                 self._start_timer()
         try:
-            return METHODS[method].answer(raw)
+            return _METHODS[method].answer(raw)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             what = f"{plugin.path} answered {method} with what it may not: {str(raw)[:200]}"
             raise PluginFailure(what, kind="rejected") from error
@@ -141,7 +144,7 @@ class Host:
         _log.info("%s submits; it is waited for, for up to %.0f s", who, left)
         return self._lock.acquire(timeout=left + _FAREWELL)
 
-    def _ask(self, process: PipedProcess, plugin: Plugin, method: str, arguments: Sequence[object]) -> Any:
+    def _ask(self, process: PipedProcess, plugin: Plugin | Searcher, method: str, arguments: Sequence[object]) -> Any:
         began = self._size_of_log()
         limit = self._limit or LIMITS.get(method, DEFAULT_LIMIT)
         deadline = time.monotonic() + limit
@@ -212,7 +215,7 @@ class Host:
             self._timer = None
 
 
-def _request(plugin: Plugin, method: str, arguments: Sequence[object]) -> bytes:
+def _request(plugin: Plugin | Searcher, method: str, arguments: Sequence[object]) -> bytes:
     return json.dumps({"plugin": plain(plugin), "method": method, "arguments": plain(list(arguments))}).encode()
 
 

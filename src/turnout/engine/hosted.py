@@ -9,6 +9,7 @@ from turnout.engine.host import Host
 from turnout.plugin.foreign import Draft, DraftRun, Ended, Foreign, StatusQuery
 from turnout.plugin.provider import Failure, Finding, Handle, Launch, Observation, Provider
 from turnout.plugin.remote import Description, Plugin
+from turnout.plugin.telling import Known, News, Telling
 
 _PATIENCE = 120.0  # for a status; one that monitors ends when nobody reads any more
 _OVERTIME = 30.0  # for one that monitors for so many seconds, and does not come to its end
@@ -90,9 +91,19 @@ class HostedForeign(HostedProvider, Foreign):
         return list(self._ask("cancel_user", node))
 
 
+class HostedTelling(HostedForeign, Telling):
+    """The same of one that passes on what its launches tell."""
+
+    def news(self, known: Mapping[Handle, Known]) -> dict[Handle, News]:
+        return dict(self._ask("news", known))
+
+    def stop(self, handles: Sequence[Handle]) -> None:
+        self._ask("stop", handles)
+
+
 def hosted(description: Description, settings: Mapping[str, object], host: Host, plugin: Plugin) -> HostedProvider:
     """The provider over there. Makes no call."""
-    base = HostedForeign if description.foreign else HostedProvider
+    base = HostedTelling if description.telling else HostedForeign if description.foreign else HostedProvider
     about = {"name": description.name, "capabilities": description.capabilities, "description": description}
     made: type[HostedProvider] = type(base.__name__, (base,), about)
     return made(settings, host, plugin)

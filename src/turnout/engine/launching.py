@@ -68,7 +68,7 @@ class Yard:
             "directory": agent.directory or self.directory(target, agent.id), "node": agent.node,
             "quota": self.cache_size, "prolog": list(target.terms.prolog), "epilog": list(target.terms.epilog),
             "max_runs_per_gpu": target.terms.max_runs_per_gpu, "avoid_foreign_gpus": target.terms.avoid_foreign_gpus,
-            "contained": target.provider.capabilities.containers,
+            "gpu_indices": list(target.terms.gpu_indices), "contained": target.provider.capabilities.containers,
         }  # fmt: skip
         able, seconds = target.provider.capabilities, agent.need.seconds
         if not target.is_here and not able.elastic:  # a machine that stays: earlier agents may have left something

@@ -13,11 +13,13 @@ from turnout.engine.demand import Needs
 from turnout.engine.farewell import Farewells
 from turnout.engine.hiring import Hiring
 from turnout.engine.pace import Looks, Quota
+from turnout.engine.relaying import Relaying
 from turnout.engine.roster import Means, Roster
 from turnout.engine.target import Backoff, Target
 from turnout.model.ids import place_of
 from turnout.model.state import Reason
 from turnout.plugin.provider import Failure, Handle, Observation, Phase
+from turnout.plugin.telling import News, Telling
 from turnout.schedule.record import Lost
 from turnout.schedule.staffing import openings, surplus
 from turnout.store.agents import Agent, AgentState, Observed
@@ -33,7 +35,7 @@ _STEADY_ROUND = 60.0
 #: Seconds between tries to make its provider, where that failed.
 _REMAKE_SECONDS = 60.0
 #: Why a launch that held runs ended, as the reason of those runs.
-_REASONS = {"preempted": Reason.PREEMPTED, "timeout": Reason.PREEMPTED, "cancelled": Reason.PREEMPTED}
+_REASONS = dict.fromkeys(("preempted", "timeout", "cancelled", "stopped"), Reason.PREEMPTED)
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class Pool:
     _quota: Quota = field(init=False)
     _needs: Needs = field(init=False)
     _farewells: Farewells = field(init=False)
+    _relaying: Relaying = field(init=False)
 
     def __post_init__(self) -> None:
         self._has_begun = self.target.is_served
@@ -64,6 +67,7 @@ class Pool:
         self._farewells = Farewells(self.target, self.means.yard, Looks(self._looks.interval))
         self._quota = Quota(self.target.terms.rate)
         self._needs = Needs(self.means.store, self.target)
+        self._relaying = Relaying(self.target, self.means, self._roster)
 
     def agents(self) -> list[Agent]:
         return self._roster.all()
@@ -72,6 +76,8 @@ class Pool:
         """Whether there may be something to do; quick, and from any thread. While all agents talk to us and nothing
         waits, a round every now and then is enough."""
         if waiting or self._is_ending or self._unwanted or self._farewells or now >= self._next_round:
+            return True
+        if isinstance(self.target.provider, Telling) and self._relaying.has_ends:
             return True
         return not all(each.handle and "#" not in each.queue and self._is_talking(each, now) for each in self.agents())
 
@@ -105,6 +111,8 @@ class Pool:
             waiting = self._waiting()
         self._start_needed(now, waiting)
         self._take_back(waiting)
+        if isinstance(self.target.provider, Telling):
+            self._relaying.pass_on_ends()
         self._cancel_unwanted()
         self._farewells.tend(now)
         self._send_home()
@@ -226,10 +234,11 @@ class Pool:
         found = {agent.id: seen.get(handle) or Observation(Phase.GONE) for handle, agent in mine.items()}
         if not self.target.is_here:
             self._roster.set_observed({agent: _to_observed(each) for agent, each in found.items()})
+        told = self._relaying.listen(mine, found) if isinstance(self.target.provider, Telling) else {}
         for agent in mine.values():
             known = self._roster.get(agent.id)
             if known is not None:  # else it was given up meanwhile
-                self._judge(known, found[agent.id], now)
+                self._judge(known, found[agent.id], now, told.get(agent.id, News()))
 
     def _pace(self) -> Looks:
         """Where a machine stays, its silence tells all that a look would: it is looked at for that, and hardly ever
@@ -249,33 +258,39 @@ class Pool:
             return False
         return not self.means.sessions.is_overdue(agent.id, now)
 
-    def _judge(self, agent: Agent, seen: Observation, now: float) -> None:
+    def _judge(self, agent: Agent, seen: Observation, now: float, told: News) -> None:
         session = self._roster.session(agent)
         if session is not None and session.trouble:
             self.target.ailing = session.trouble
         if seen.phase is Phase.GONE:
-            self._bury(agent, seen, now)
+            self._bury(agent, seen, now, told)
         elif session is not None and session.heard:
             if not session.preparing and not session.trouble:
                 self._backoffs.pop(agent.id, None)
                 self.target.heard()
-        elif seen.phase is Phase.ACTIVE and not self.target.is_here and agent.state is AgentState.LAUNCHING:
+        elif seen.phase is Phase.ACTIVE and self._has_to_be_heard and agent.state is AgentState.LAUNCHING:
             self._active_since.setdefault(agent.id, now)
 
-    def _bury(self, agent: Agent, seen: Observation, now: float) -> None:
+    @property
+    def _has_to_be_heard(self) -> bool:
+        """Whether what a site began is of no use if it says nothing. A run may be executed in silence."""
+        return not self.target.is_here and not self.target.launches_runs
+
+    def _bury(self, agent: Agent, seen: Observation, now: float, told: News) -> None:
         """An agent's process is gone. With runs in hand, another takes its place there, if the place stays; else the
         agent is history."""
         session = self._roster.session(agent)
         has_more = session is not None and bool(session.held or session.kept) and agent.state is not AgentState.GONE
         said = f": {seen.detail}" if seen.detail else ""
+        is_silent = agent.state is AgentState.LAUNCHING and not self._roster.is_heard(agent)
         if has_more and not self.target.is_elastic:
             self._replace(agent, now)
+        elif self.target.launches_runs and is_silent:
+            self.means.store.write(lambda tx: conclude(tx, agent, seen, told))
+            self._roster.forget(agent)
         elif has_more:
             reason = _REASONS.get(seen.reason, Reason.NODE_LOST)
             self._roster.give_up(agent, Lost(reason=reason, message=f"its allocation ended{said}"))
-        elif self.target.launches_runs and agent.state is AgentState.LAUNCHING and not self._roster.is_heard(agent):
-            self.means.store.write(lambda tx: conclude(tx, agent, seen))
-            self._roster.forget(agent)
         else:
             if not self._roster.is_heard(agent):
                 self._note_unheard(agent, f"an agent ended before it was heard of{said}")

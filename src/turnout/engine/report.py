@@ -7,6 +7,7 @@ from typing import Any
 
 from turnout.engine.caps import Caps
 from turnout.model.event import EventName
+from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.record import (
     FENCED,
@@ -24,14 +25,16 @@ from turnout.schedule.record import (
 from turnout.store import metrics
 from turnout.store.ledger import Ledger
 from turnout.store.queue import note_script
-from turnout.store.streams import Marks, insert_output, output_digest, take_frames, take_output
+from turnout.store.streams import Marks, insert_output, output_digest, take_frames, take_output, take_trial_metrics
 from turnout.store.values import set_after, set_params, set_tags, storable
 from turnout.store.writer import Tx
+from turnout.wire import nni
 from turnout.wire.messages import Attempt, Chunk, Fact
 
 _EARLY = frozenset({"staged", "setup", "running"})
 _HASH_AT_MOST = 16 << 20
 _OUTPUT = "output"
+_TRIAL_METRICS = f"track/{nni.STREAM}"
 
 
 @dataclass(slots=True)
@@ -114,6 +117,9 @@ class _Work:
                 row = take_output(self._marks, key, chunk.offset, content)
                 if row is not None:
                     outputs.append(row)
+            elif chunk.stream == _TRIAL_METRICS:
+                for record in take_trial_metrics(self._marks, key, chunk.offset, content, self._tx.now):
+                    metrics.collect(points, chunk.run, record)
             else:
                 for record in take_frames(self._marks, key, chunk.offset, content):
                     self._take_record(points, chunk, record)
@@ -123,6 +129,7 @@ class _Work:
         if points:
             for run, names in metrics.insert(self._tx, points).items():
                 self._ledger.note(run, EventName.METRICS, {"names": names})
+            self._tx.touch(*{f"metrics:{run}" for run, _ in points})
         self._marks.flush()
 
     def finish(self) -> Receipt:
@@ -173,13 +180,16 @@ def _is_shallow(value: object, levels: int = 32) -> bool:
 
 
 def close_children(ledger: Ledger, now: float) -> None:
-    """Tells the parents of those children that just ended."""
+    """Tells the parents of those children that just ended. Who looks after searches hears of one that is over, and of
+    a run that failed."""
     ended = [record for record in ledger.ended() if record.parent is not None]
     ledger.load(record.parent for record in ended if record.parent is not None)
     for child in ended:
         parent = ledger.get(child.parent) if child.parent is not None else None
         if parent is not None and not parent.is_terminal:
-            ledger.apply(machine.child_ended(parent, child, now))
+            after = ledger.apply(machine.child_ended(parent, child, now))
+            if after.stage and (after.is_terminal or child.state is RunState.FAILED):
+                ledger.touch("searches")
 
 
 def touch_changed(tx: Tx, ledger: Ledger) -> None:

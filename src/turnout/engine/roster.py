@@ -167,7 +167,9 @@ class Roster:
         post = Post(queue=agent.queue, number=agent.number, seat=agent.seat, size=site.room(agent.need))
         if session is None or not session.heard:
             phase = agent.observed.phase if agent.observed is not None else "pending"
-            is_pending = agent.state is AgentState.LAUNCHING and phase in ("pending", "unknown")
+            is_begun = phase not in ("pending", "unknown") and not self.target.launches_runs
+            has_run = session is not None and bool(session.held)  # as its provider tells
+            is_pending = agent.state is AgentState.LAUNCHING and not is_begun and not has_run
             # Nobody counts on a machine that does not answer, where there are others.
             is_in_doubt = bool(agent.seat) and (agent.handle is None or phase == "unknown")
             return replace(post, is_pending=is_pending, free=Free() if is_in_doubt else None)

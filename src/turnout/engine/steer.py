@@ -31,8 +31,10 @@ class Cancelled:
     agent: int | None
 
 
-def cancel(tx: Tx, runs: Iterable[int], *, by: str) -> list[Cancelled]:
-    """Cancels these runs and the children of parents among them. Idempotent."""
+def cancel(tx: Tx, runs: Iterable[int], *, by: str, stopped: str | None = None) -> list[Cancelled]:
+    """Cancels these runs and the children of parents among them. Idempotent. `stopped`: why they are stopped early,
+    which is how they end then."""
+    cause = Cause.CANCELLED if stopped is None else Cause.STOPPED
     wanted = set(runs)
     ledger = Ledger(tx)
     ledger.load(wanted)
@@ -40,7 +42,7 @@ def cancel(tx: Tx, runs: Iterable[int], *, by: str) -> list[Cancelled]:
     ledger.load(wanted)
     before = {run: record for run in sorted(wanted) if (record := ledger.get(run)) is not None}
     for record in before.values():
-        step = machine.request_cancel(record, Cause.CANCELLED, by, tx.now)
+        step = machine.request_cancel(record, cause, by, tx.now, stopped or "")
         if not isinstance(step, Refusal):
             ledger.apply(step)
     close_children(ledger, tx.now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from turnout.engine.family import Family
@@ -84,7 +85,8 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> Taken:
             for entry in waiting_runs(tx, taker.queue, most=_LOOK_AT_ONCE, behind=last, besides=passed):
                 entries[entry.record.id], last = entry, entry.record
                 job = jobs.get(tx, entry.job)
-                yield _waiting(entry, job, family.copies(entry, job))
+                here = taker.room.running.get(job.id, 0)
+                yield _waiting(entry, job, family.copies(entry, job), family.most(entry, job, here))
             if len(entries) - seen < _LOOK_AT_ONCE:
                 return
 
@@ -100,12 +102,12 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> Taken:
     for item in placed:
         ledger.add(entries[item.run].record)
     grants = []
-    for item in placed:
-        entry = entries[item.run]
-        job = jobs.get(tx, entry.job)
-        entry, record = family.next_run(ledger, entry, job)
-        claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
-        grants.append(_grant(entry, claimed, job, item.slots))
+    for run, copies in groupby(placed, key=lambda item: item.run):
+        items = list(copies)
+        job = jobs.get(tx, entries[run].job)
+        for item, (entry, record) in zip(items, family.next_runs(ledger, entries[run], job, len(items)), strict=True):
+            claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
+            grants.append(_grant(entry, claimed, job, item.slots))
     family.drain(ledger)
     ledger.flush()
     if any(grant.keep for grant in grants):
@@ -120,7 +122,9 @@ def held_by(tx: Tx, jobs: Jobs, agent: int, max_runs: int) -> tuple[list[Grant],
     stops: dict[Attempt, str | None] = {}
     for entry in held_runs(tx, agent):
         job = jobs.get(tx, entry.job)
-        grants.append(_grant(entry, entry.record, job, slots_of(_waiting(entry, job, 1), max_runs)))
+        grants.append(
+            _grant(entry, entry.record, job, slots_of(_waiting(entry, job, 1, job.spec.concurrent), max_runs))
+        )
         stops[entry.record.id, entry.record.attempt] = entry.record.cancel
     return grants, stops
 
@@ -132,11 +136,13 @@ def job_orders(connection: Connection, ids: set[int]) -> dict[int, JobOrder]:
     return {job.id: _to_order(job, load_environment(connection, digests[job.id])) for job in jobs.values()}
 
 
-def _waiting(entry: Entry, job: Job, copies: int) -> Waiting:
+def _waiting(entry: Entry, job: Job, copies: int, concurrent: int | None) -> Waiting:
+    """Runs of a search that goes to several targets have a slot each: sharing slots, as `concurrent` has it on a node,
+    the first target would take them all."""
     need = job.spec.resources
     return Waiting(
-        run=entry.record.id, job=job.id, cpus=need.cpus, memory=need.memory, gpus=need.gpus,
-        gpu_memory=need.gpu_memory, concurrent=job.spec.concurrent, copies=copies, seconds=need.seconds,
+        run=entry.record.id, job=job.id, cpus=need.cpus or (1 if job.spec.also else None), memory=need.memory,
+        gpus=need.gpus, gpu_memory=need.gpu_memory, concurrent=concurrent, copies=copies, seconds=need.seconds,
     )  # fmt: skip
 
 
@@ -157,7 +163,7 @@ def _to_order(job: Job, env: dict[str, str]) -> JobOrder:
         seconds=spec.resources.seconds, grace=spec.grace, memory=spec.resources.memory,
         umask=spec.umask, parent_script=spec.parent_script, parent_script_path=spec.parent_script_path,
         inputs=_inputs(spec), setup=_setup(spec), working_dir=spec.working_dir,
-        container=_container(spec), cpus=spec.resources.cpus,
+        container=_container(spec), cpus=spec.resources.cpus, search=spec.search is not None,
     )  # fmt: skip
 
 

@@ -47,6 +47,7 @@ class Terms:
     python: str = ""
     max_runs_per_gpu: int = 1
     avoid_foreign_gpus: bool = True
+    gpu_indices: Sequence[int] = ()
 
 
 @dataclass(slots=True)

@@ -81,6 +81,7 @@ def _with_work(launch: Launch, entry: Entry, job: Job, files: Path) -> Launch:
         job=job_name(job.id), run=entry.name, attempt=entry.record.attempt + 1, workspace=spec.workspace,
         experiment=spec.experiment, argv=(python, program, "exec", _order_path(entry), "--", *command),
         command=command, files=str(files), repeat=spec.repeat, env=dict(spec.env), options=options_of(spec),
+        params=entry.params, search=spec.search is not None,
     )  # fmt: skip
     return Launch(**{**vars(launch), "work": work})
 

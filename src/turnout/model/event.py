@@ -21,6 +21,7 @@ class EventName(StrEnum):
     METRICS = "metrics"  # it logged metrics under new names
     TAGS = "tags"  # it, or a person, tagged it
     REFUSED = "refused"  # it recorded more parameters or tags than a run may have; said once for each kind
+    PROPOSED = "proposed"  # of a search: there are parameters for further children, or there will be no more
     CHILD_CREATED = "child_created"  # a parent made its next child
     DRAINED = "drained"  # other parents of its job made the last children that were left
     REQUEUED = "requeued"  # back into the queue: a parent with children left, or a lost or retried attempt

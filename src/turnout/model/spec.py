@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from turnout.model.container import Container
 from turnout.model.inputs import Input
+from turnout.model.search import Elsewhere, Search
 from turnout.model.setup import Setup
 
 
@@ -91,6 +92,8 @@ class JobSpec:
     `place` is the target as the job's settings have it (see `turnout.model.ids.place_name`), None = as the hub does.
     `notify` is what happens when the job is over: ``bell`` at the terminal that waits, or a command that the hub runs.
     `umask` is for the files the runs make; None = the node's, which lets nobody else read them.
+    `search`: the single entry in `runs` is the PARENT of runs with parameters that a sampler proposes; `concurrent` is
+    then for all of them together. `also` are further targets, with a parent each, that take some of them.
     """
 
     kind: CommandKind
@@ -133,6 +136,8 @@ class JobSpec:
     container: Container | None = None
     working_dir: str = ""
     notify: str | None = None
+    search: Search | None = None
+    also: tuple[Elsewhere, ...] = ()
 
     @property
     def where(self) -> str:
@@ -146,12 +151,16 @@ class JobSpec:
 
     @property
     def outer_runs(self) -> int:
-        """How many runs are made at once: one for each entry, or for each node."""
+        """How many runs are made at once: one for each entry, for each node, or for each target of a search."""
+        if self.search is not None:
+            return 1 + len(self.also)
         return len(self.runs) if self.nodes is None else min(self.nodes, self.total or self.nodes)
 
     @property
     def commands(self) -> int:
-        """How many times a command of the job is executed if all goes well."""
+        """How many times a command of the job is executed if all goes well; of a search, as far as that is known."""
+        if self.search is not None:
+            return self.search.runs or 1
         if self.total is not None:
             return self.total
         return self.repeat * self.outer_runs
@@ -163,6 +172,8 @@ class JobSpec:
 
     def children_of(self, outer: int) -> int:
         """How many children that outer run plans; 0 = it is no parent. What is dealt out as they ask, all plan for."""
+        if self.search is not None:
+            return self.search.runs or 1
         if self.total is not None:
             each, more = divmod(self.total, self.outer_runs)
             return each + (outer < more) if self.schedule is Schedule.STATIC else self.total

@@ -27,7 +27,8 @@ class DraftRun:
 
 @dataclass(frozen=True)
 class Draft:
-    """A job as it is about to be stored. `files` is a directory with a copy of what its runs will be given."""
+    """A job as it is about to be stored. `files` is a directory with a copy of what its runs will be given. `search`:
+    its runs will have parameters that are not known yet."""
 
     job: str
     workspace: str
@@ -35,6 +36,7 @@ class Draft:
     files: str
     runs: Sequence[DraftRun]
     options: Mapping[str, object] = field(default_factory=dict)
+    search: bool = False
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ class Work:
 
     `argv` is what has to be executed, in a copy of the directory `files`, with `env` besides what is there: it reports
     to the hub if that can be reached from there, and is `command` otherwise. `job` holds what all launches of a job
-    have in common. `options` are those of ``turnout run`` as they were given.
+    have in common. `options` are those of ``turnout run`` as they were given, `params` the run's own parameters;
+    `search`: its job is a search.
     """
 
     job: str
@@ -76,6 +77,8 @@ class Work:
     repeat: int = 1
     env: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
+    params: Mapping[str, object] = field(default_factory=dict)
+    search: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ class Observation:
     its state, `id` what people there call it, `url` where they can look at it, `host` the machine it is on.
 
     Of what is gone, `exit_code` and `reason`, if they are known: exit_code, signal, timeout, oom, preempted, node_lost,
-    cancelled, rejected.
+    cancelled, stopped (because it was not worth going on), rejected.
     """
 
     phase: Phase

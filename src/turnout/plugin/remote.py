@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from turnout.plugin.foreign import Draft, DraftRun, Ended, StatusQuery
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Need, Observation, Phase, Work
+from turnout.plugin.telling import Known, News
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,13 @@ class Plugin:
 @dataclass(frozen=True)
 class Description:
     """What the class of a plugin says of itself: `seats` with how many runs each takes at once, if that is said.
-    `foreign`: it is `Foreign`, too."""
+    `foreign`: it is `Foreign`, too; `telling`: it is `Telling`."""
 
     name: str
     capabilities: Capabilities
     seats: Mapping[str, Optional[int]] = field(default_factory=dict)
     foreign: bool = False
+    telling: bool = False
 
 
 def plain(value: Any) -> Any:
@@ -90,6 +92,15 @@ def _ended(raw: List[Any]) -> List[Ended]:
     return [Ended(**each) for each in raw]
 
 
+def _known(raw: Dict[str, Any]) -> Dict[Handle, Known]:
+    return {handle: Known(**each) for handle, each in raw.items()}
+
+
+def _news(raw: Dict[str, Any]) -> Dict[Handle, News]:
+    decode = base64.b64decode
+    return {handle: News(decode(each["records"]), decode(each["output"])) for handle, each in raw.items()}
+
+
 def _as_it_is(raw: Any) -> Any:
     return raw
 
@@ -119,4 +130,6 @@ METHODS = {
     "cancel_runs": Method((_as_it_is, _as_it_is, _as_it_is), _ended),
     "cancel_job": Method((_as_it_is, _runs), _ended),
     "cancel_user": Method((_as_it_is,), _ended),
+    "news": Method((_known,), _news),
+    "stop": Method((_as_it_is,)),
 }

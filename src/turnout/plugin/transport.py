@@ -133,6 +133,8 @@ class SshSettings:
     address: str = field(default="", metadata={"doc": "Host name or user@host, as for ssh."})
     port: Optional[int] = field(default=None, metadata={"doc": "The port of its ssh server."})
     ssh_options: Sequence[str] = field(default=(), metadata={"doc": "Further arguments of ssh, as in `[-i, KEY]`."})
+    password: str = field(default="", metadata={"doc": "The password there, as `secret:NAME`; empty = only keys."})
+    passphrase: str = field(default="", metadata={"doc": "What opens the key here, as `secret:NAME`."})
 
 
 #: Nothing is asked, no unknown key is believed, a connection that is dead is noticed, and what a user's configuration
@@ -142,6 +144,11 @@ _SAFE = (
     "-o", "ServerAliveInterval=4", "-o", "ServerAliveCountMax=2", "-o", "ControlPersist=yes",
     "-o", "RemoteCommand=none",
 )  # fmt: skip
+#: What is asked for then is answered, once, by the program that ssh asks in place of a terminal.
+_ASKS = ("-o", "BatchMode=no", "-o", "NumberOfPasswordPrompts=1")
+_ANSWER = """#!/bin/sh
+case "$1" in *passphrase*) printf '%s\\n' "$TURNOUT_PASSPHRASE" ;; *) printf '%s\\n' "$TURNOUT_PASSWORD" ;; esac
+"""
 #: The connection that stays; every other call must not become it by a ``ControlMaster auto``.
 _STAYS = ("-M", "-N", "-f", "-o", "ExitOnForwardFailure=yes")
 _PASSES = ("-o", "ControlMaster=no")
@@ -179,6 +186,7 @@ class Ssh(Transport):
         self.place = settings.address
         self.controls = controls
         self.options = [*(["-p", str(settings.port)] if settings.port else []), *settings.ssh_options]
+        self._answers = {"TURNOUT_PASSWORD": settings.password, "TURNOUT_PASSPHRASE": settings.passphrase}
         self._path = ""
 
     def ask(self, script: str, *args: str, given: bytes = b"") -> Told:
@@ -238,13 +246,26 @@ class Ssh(Transport):
         self, how: Sequence[str], command: str = "", *, given: bytes = b"", stays: bool = False
     ) -> "subprocess.CompletedProcess[bytes]":
         """One that `stays` in the background gets no pipe to hold open."""
-        argv = self.argv(*_SAFE, *how, command=command)
+        asks = _ASKS if any(self._answers.values()) else ()
+        argv = self.argv(*asks, *_SAFE, *how, command=command)
+        env = self._with_answers() if asks else None
         try:
-            return subprocess.run(argv, input=given, **_pipes(stays), timeout=self.patience, check=False)
+            return subprocess.run(argv, input=given, env=env, **_pipes(stays), timeout=self.patience, check=False)
         except subprocess.TimeoutExpired as error:
             raise Broken(f"{self.place} does not answer within {self.patience:g} s") from error
         except OSError as error:
             raise Failure(f"there is no ssh here: {error}", kind="unsupported") from error
+
+    def _with_answers(self) -> Dict[str, str]:
+        """The environment in which ssh gets what it asks for: never among its arguments, and in no file."""
+        program = f"{os.path.dirname(self._control())}/answer"
+        if not os.path.exists(program):
+            fresh = f"{program}.{os.getpid()}"
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700), "w") as file:
+                file.write(_ANSWER)
+            os.replace(fresh, program)
+        forced = {"SSH_ASKPASS": program, "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": os.environ.get("DISPLAY", ":")}
+        return {**os.environ, **forced, **self._answers}
 
     def _control(self) -> str:
         folder = os.path.join(self.controls or os.path.expanduser("~/.ssh"), "ssh")
@@ -280,7 +301,10 @@ def transport(settings: Mapping[str, object], kind: str, *, variables: Sequence[
 
 def ssh_settings(settings: Mapping[str, object]) -> SshSettings:
     port = text(settings, "port")
-    return SshSettings(text(settings, "address"), int(port) if port else None, texts(settings, "ssh-options"))
+    return SshSettings(
+        text(settings, "address"), int(port) if port else None, texts(settings, "ssh-options"),
+        password=text(settings, "password"), passphrase=text(settings, "passphrase"),
+    )  # fmt: skip
 
 
 def _pipes(stays: bool = False) -> Dict[str, Any]:

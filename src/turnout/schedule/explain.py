@@ -9,6 +9,7 @@ from typing import Any
 
 from turnout.model.measures import span, write_size
 from turnout.model.spec import Resources
+from turnout.schedule.seeking import explain_search
 from turnout.wire.gpus import GpuRoom
 
 _ENDED = {
@@ -38,7 +39,8 @@ _OVER = frozenset({"completed", "failed", "cancelled", "stopped"})
 class Situation:
     """The run as it is shown, its attempts, how many runs wait before it (None: it does not wait), what it asks for,
     how many runs of its job may be at once on one node (None: any number), the setup that is being made for it, if one
-    is, and the directory that is kept with its node until that is released."""
+    is, and the directory that is kept with its node until that is released. Of a parent whose children a sampler
+    proposes, the `search` as it is shown."""
 
     run: Mapping[str, Any]
     attempts: list[dict[str, Any]]
@@ -47,6 +49,7 @@ class Situation:
     concurrent: int | None = None
     setup: str = ""
     kept: str = ""
+    search: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,15 +110,18 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
     """`place` is the run's target; None when there is no such target any more."""
     run = situation.run
     state = run["state"]
+    searched = explain_search(situation.search) if situation.search is not None else []
     if state in _OVER:
-        return [*_end(situation), *_earlier(situation), *_kept(situation)]
+        return [*_end(situation), *searched, *_earlier(situation), *_kept(situation)]
     if state == "created":
         return [f"It is held. `turnout release {run['name']}` lets it into the queue."]
+    if situation.search is not None and situation.search["state"] == "paused":
+        return searched
     if state == "queued":
         return [*_waiting(situation, place), *_earlier(situation)]
     is_parent = bool(run["children"] or run["remaining"])
     if is_parent and not run["node"]:
-        return [_family(run)]
+        return searched or [_family(run)]
     who = "Its parent script" if is_parent else "It"
     setup = situation.setup
     does = f"waits for its setup {setup}, which is installed" if setup else _DOES.get(state, "waits")

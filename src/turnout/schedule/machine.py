@@ -26,6 +26,7 @@ from turnout.schedule.record import (
     Running,
     RunRecord,
     SetUp,
+    Stage,
     Staged,
     Step,
 )
@@ -42,8 +43,11 @@ _VERDICT: dict[Cause, tuple[RunState, Reason]] = {
     Cause.INFRA: (RunState.FAILED, Reason.INFRA),
     Cause.CANCELLED: (RunState.CANCELLED, Reason.USER),
     Cause.STOPPED: (RunState.STOPPED, Reason.PRUNED),
+    Cause.BUDGET: (RunState.STOPPED, Reason.BUDGET),
     Cause.PREEMPTED: (RunState.FAILED, Reason.PREEMPTED),
 }
+#: What a child may come to without having failed: a search has those it ended early on purpose.
+_GOOD = frozenset({RunState.COMPLETED, RunState.STOPPED})
 #: How an attempt ends that its own command did not end: what was asked for meanwhile says why.
 _NOT_ITS_OWN = frozenset({Cause.INFRA, Cause.PREEMPTED})
 
@@ -89,8 +93,8 @@ def advance(record: RunRecord, attempt: int, fact: NodeFact, now: float) -> Step
             return _lose(record, fact, now)
 
 
-def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step | Refusal:
-    """A person (CANCELLED) or a stopper (STOPPED) wants the run ended. Idempotent.
+def request_cancel(record: RunRecord, cause: Cause, by: str, now: float, why: str = "") -> Step | Refusal:
+    """A person (CANCELLED), a stopper (STOPPED) or a limit of its search (BUDGET) wants the run ended. Idempotent.
 
     A waiting run ends at once; one on a node is marked, and ends when its node says so; a parent makes no more children
     and ends with its last open one (the caller cancels those).
@@ -98,8 +102,12 @@ def request_cancel(record: RunRecord, cause: Cause, by: str, now: float) -> Step
     if record.is_terminal or record.is_cancelled:
         return DUPLICATE
     name = EventName.CANCEL_REQUESTED if cause is Cause.CANCELLED else EventName.STOP_REQUESTED
-    asked = record._replace(cancel=cause, remaining=0)
-    events: tuple[tuple[EventName, Data], ...] = ((name, {"by": by}),)
+    asked = _closed_stage(record._replace(cancel=cause, remaining=0))
+    data: Data = {"by": by}
+    if cause is not Cause.CANCELLED:
+        data = {"by": by, "why": why, "cause": cause}
+        asked = asked._replace(message=why)
+    events: tuple[tuple[EventName, Data], ...] = ((name, data),)
     if record.on_node or record.open_children:
         return Step(asked, events)
     closed = _close_parent(asked, now) if record.is_parent else _close(asked, cause, now)
@@ -118,7 +126,7 @@ def make_child(parent: RunRecord, index: int, child_name: str, remaining: int) -
     events: list[tuple[EventName, Data]] = [
         (EventName.CHILD_CREATED, {"child": child_name, "index": index, "remaining": remaining})
     ]
-    if remaining:
+    if remaining and not parent.stage:
         events.append((EventName.REQUEUED, {"remaining": remaining}))
     return Step(
         parent._replace(state=RunState.RUNNING, remaining=remaining, open_children=parent.open_children + 1),
@@ -128,13 +136,32 @@ def make_child(parent: RunRecord, index: int, child_name: str, remaining: int) -
 
 def child_ended(parent: RunRecord, child: RunRecord, now: float) -> Step:
     """A child reached its terminal state; the last one ends the parent."""
-    failed = parent.failed_children + (child.state is not RunState.COMPLETED)
-    record = parent._replace(open_children=parent.open_children - 1, failed_children=failed)
+    good = child.state in _GOOD
+    record = parent._replace(
+        open_children=parent.open_children - 1, failed_children=parent.failed_children + (not good),
+        good_children=parent.good_children + good,
+    )  # fmt: skip
     if child.state is RunState.FAILED and record.reason is None:  # the first failure stands for all
         record = record._replace(reason=child.reason, exit_code=child.exit_code, signal=child.signal)
-    if record.open_children or record.remaining or record.on_node:
-        return Step(record, ())
-    return _close_parent(record, now)
+    return Step(record, ()) if _goes_on(record) else _close_parent(record, now)
+
+
+def stock(parent: RunRecord, *, ready: int, planned: int, is_open: bool, now: float, message: str = "") -> Step:
+    """A search has `ready` proposals for children, and `planned` in all as far as that is known; when it is not open
+    any more there will be no others, and `message` says why if something is wrong. It ends with the last child.
+    Nothing happens to one that makes no more."""
+    if parent.makes_no_more:
+        return Step(parent, ())
+    stage = Stage.OPEN if is_open else Stage.CLOSED
+    stocked = parent._replace(remaining=ready, children_planned=planned, stage=stage, message=message or parent.message)
+    if stocked == parent:
+        return Step(parent, ())
+    data: Data = {"ready": ready, "planned": planned, "open": is_open, **({"message": message} if message else {})}
+    events: tuple[tuple[EventName, Data], ...] = ((EventName.PROPOSED, data),)
+    if _goes_on(stocked):
+        return Step(stocked, events)
+    closed = _close_parent(stocked, now)
+    return Step(closed.record, (*events, *closed.events))
 
 
 def drain(parent: RunRecord, now: float) -> Step:
@@ -154,7 +181,14 @@ def verdict(record: RunRecord) -> tuple[RunState, Reason | None]:
         return RunState.COMPLETED, None
     if record.cancel is not None and record.cause in _NOT_ITS_OWN:
         return _VERDICT[record.cancel]
+    if record.cancel is Cause.BUDGET and record.cause is Cause.STOPPED:  # nodes know one word for both
+        return _VERDICT[Cause.BUDGET]
     return _VERDICT[record.cause]
+
+
+def said(record: RunRecord, message: str) -> str:
+    """What there is to say of an end with this message: why it was asked for, if a search did."""
+    return record.message if record.cancel in (Cause.STOPPED, Cause.BUDGET) else message
 
 
 def _move(
@@ -170,7 +204,7 @@ def _end(record: RunRecord, fact: Ended) -> Step | Refusal:
         return DUPLICATE
     ended = record._replace(
         progress=Progress.ENDED, state=RunState.FINISHING, cause=fact.cause, exit_code=fact.exit_code,
-        signal=fact.signal, message=fact.message,
+        signal=fact.signal, message=said(record, fact.message),
     )  # fmt: skip
     return Step(ended, ((EventName.ENDED, fact.data),))
 
@@ -234,7 +268,7 @@ def _requeue(record: RunRecord, data: Data, now: float) -> Step:
     events: tuple[tuple[EventName, Data], ...] = ((EventName.REQUEUED, data),)
     if record.is_parent:
         queued = queued._replace(**_NO_CAUSE)  # what became of its script on one node is not its own end
-        if not record.remaining and not record.open_children:  # others made the last child meanwhile
+        if not _goes_on(queued):  # others made the last child meanwhile
             closed = _close_parent(queued, now)
             return Step(closed.record, (*events, *closed.events))
     return Step(queued, events)
@@ -244,6 +278,15 @@ def _let_go(record: RunRecord) -> RunRecord:
     """It is on no node any more: what was asked of its attempt is done with."""
     cancel = record.cancel if record.is_cancelled else None
     return record._replace(progress=Progress.CLAIMED, node=None, agent=None, cancel=cancel)
+
+
+def _goes_on(parent: RunRecord) -> bool:
+    """Whether there is something that it waits for."""
+    return bool(parent.open_children or parent.remaining or parent.on_node or parent.stage == Stage.OPEN)
+
+
+def _closed_stage(record: RunRecord) -> RunRecord:
+    return record._replace(stage=Stage.CLOSED) if record.stage else record
 
 
 def _close(record: RunRecord, cause: Cause, now: float) -> Step:
@@ -266,10 +309,10 @@ def _script_over(record: RunRecord, now: float, *, ok: bool) -> Step:
     else:
         failed = f"its parent script failed on {record.node}: {record.message}"
         message = record.message if record.is_cancelled else failed
-        parent = parent._replace(state=RunState.RUNNING, remaining=0, message=message)
+        parent = _closed_stage(parent._replace(state=RunState.RUNNING, remaining=0, message=message))
     if parent.remaining:
         return Step(parent, (*events, (EventName.REQUEUED, {"remaining": parent.remaining})))
-    if parent.open_children:
+    if _goes_on(parent):
         return Step(parent._replace(state=RunState.RUNNING), events)
     closed = _close_parent(parent, now)
     return Step(closed.record, (*events, *closed.events))
@@ -283,8 +326,8 @@ def _close_parent(record: RunRecord, now: float) -> Step:
         closed = record._replace(state=state, reason=reason, ended=now)
     elif record.cause is not None:  # its script failed
         closed = record._replace(state=RunState.FAILED, ended=now)
-    elif failed:
-        message = f"{failed} of its {record.children_planned} children did not complete"
+    elif (record.stage and record.message) or (failed and not (record.stage and record.good_children)):
+        message = record.message or f"{failed} of its {record.children_planned} children did not complete"
         reason = record.reason or Reason.DEPENDENCY
         closed = record._replace(state=RunState.FAILED, reason=reason, message=message, ended=now)
     else:

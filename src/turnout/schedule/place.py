@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -56,8 +57,14 @@ def slots_of(waiting: Waiting, max_runs: int) -> float:
     if waiting.cpus is not None:
         return float(waiting.cpus)
     if waiting.concurrent is not None:
-        return min(1.0, max_runs / waiting.concurrent)
+        return min(1.0, max_runs / max(1, waiting.concurrent))
     return 1.0
+
+
+def _most(concurrent: int, room: Room, ahead: float) -> float:
+    """How many runs of a job a node may have that may do so many at once. Where those take all its slots, that is
+    enough of a limit: what it takes ahead finds no slot before one of them has ended."""
+    return math.inf if ahead and concurrent >= room.max_runs else concurrent
 
 
 def choose(
@@ -84,7 +91,7 @@ def choose(
                 or (waiting.memory or 0) > memory
                 or (waiting.gpus and pick(gpus, waiting.gpus, waiting.gpu_memory or 0) is None)
                 or (room.seconds is not None and (waiting.seconds or 0.0) > room.seconds)
-                or (waiting.concurrent is not None and here >= waiting.concurrent)
+                or (waiting.concurrent is not None and here >= _most(waiting.concurrent, room, ahead))
             ):
                 passed(waiting)
                 break

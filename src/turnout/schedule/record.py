@@ -32,16 +32,32 @@ class Cause(StrEnum):
     OOM = "oom"
     CANCELLED = "cancelled"
     STOPPED = "stopped"
+    BUDGET = "budget"
     PREEMPTED = "preempted"
     SPAWN_FAILED = "spawn_failed"
     INFRA = "infra"
+
+    @property
+    def order(self) -> str:
+        """What a node is told that has to end it so."""
+        return Cause.STOPPED if self is Cause.BUDGET else self
+
+
+class Stage(IntEnum):
+    """Of a parent: whether a sampler proposes its children, and may propose more."""
+
+    NONE = 0  # they were planned when it was submitted
+    OPEN = 1
+    CLOSED = 2
 
 
 class RunRecord(NamedTuple):
     """What the machine needs to know of a run; the mutable part of its row.
 
     A parent (`children_planned` > 0) is on a node only while its parent script runs there; its children are.
-    `remaining` of them are still to be made, `open_children` are made and not ended. `cancel` is the end that was
+    `remaining` of them are still to be made, `open_children` are made and not ended. Of a search (`stage`), `remaining`
+    are those that were proposed, and it is not over while it is OPEN. `good_children` completed, or were ended early on
+    purpose. `cancel` is the end that was
     asked for: of the run, or (PREEMPTED) of its current attempt. A tuple, because every step makes a new one: ten for a
     plain run.
     """
@@ -64,6 +80,8 @@ class RunRecord(NamedTuple):
     remaining: int = 0
     open_children: int = 0
     failed_children: int = 0
+    good_children: int = 0
+    stage: int = 0
     node: str | None = None
     agent: int | None = None
     queued: float | None = None
@@ -83,6 +101,11 @@ class RunRecord(NamedTuple):
     def is_cancelled(self) -> bool:
         """Whether someone wants it ended for good."""
         return self.cancel is not None and self.cancel is not Cause.PREEMPTED
+
+    @property
+    def makes_no_more(self) -> bool:
+        """Of a parent: whether it was cancelled, or its script failed on some node."""
+        return self.is_cancelled or (self.cause is not None and not self.on_node)
 
     @property
     def on_node(self) -> bool:

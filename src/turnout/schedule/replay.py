@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from turnout.model.event import EventName
 from turnout.model.state import Reason, RunState
-from turnout.schedule.machine import verdict
-from turnout.schedule.record import Cause, Data, Progress, RunRecord
+from turnout.schedule.machine import said, verdict
+from turnout.schedule.record import Cause, Data, Progress, RunRecord, Stage
 
 #: Fields that are not in a run's own events: whose agent has it, and what its children count.
-NOT_IN_EVENTS = frozenset({"agent", "open_children", "failed_children"})
+NOT_IN_EVENTS = frozenset({"agent", "open_children", "failed_children", "good_children"})
 _LOSSES = frozenset({Reason.NODE_LOST, Reason.INFRA, Reason.PREEMPTED})
 
 
@@ -67,12 +67,19 @@ def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
             return record._replace(state=RunState.RUNNING, remaining=_int(data["remaining"]))
         case EventName.DRAINED:
             return record._replace(remaining=0)
+        case EventName.PROPOSED:
+            return record._replace(
+                remaining=_int(data["ready"]), children_planned=_int(data["planned"]),
+                stage=Stage.OPEN if data["open"] else Stage.CLOSED, message=str(data.get("message", record.message)),
+            )  # fmt: skip
         case EventName.PARENT_SCRIPT:
             return _script_over(record, ok=bool(data["ok"]))
         case EventName.CANCEL_REQUESTED:
-            return record._replace(cancel=Cause.CANCELLED, remaining=0)
+            return record._replace(cancel=Cause.CANCELLED, remaining=0, stage=_no_more(record))
         case EventName.STOP_REQUESTED:
-            return record._replace(cancel=Cause.STOPPED, remaining=0)
+            return record._replace(
+                cancel=Cause(str(data["cause"])), remaining=0, stage=_no_more(record), message=str(data["why"])
+            )
         case EventName.RESTART_REQUESTED:
             return record._replace(cancel=Cause.PREEMPTED)
         case _:
@@ -84,8 +91,12 @@ def _ended(record: RunRecord, data: Data) -> RunRecord:
     return record._replace(
         progress=Progress.ENDED, state=RunState.FINISHING, cause=Cause(str(data.get("cause", Cause.INFRA))),
         exit_code=_maybe_int(data.get("exit_code")), signal=_maybe_int(data.get("signal")),
-        message=str(data.get("message", "")),
+        message=said(record, str(data.get("message", ""))),
     )  # fmt: skip
+
+
+def _no_more(record: RunRecord) -> int:
+    return Stage.CLOSED if record.stage else record.stage
 
 
 def _closed(record: RunRecord, data: Data, time: float) -> RunRecord:
@@ -105,7 +116,9 @@ def _script_over(record: RunRecord, *, ok: bool) -> RunRecord:
     remaining = record.remaining if ok else 0
     state = RunState.QUEUED if remaining else RunState.RUNNING
     after = _let_go(record)._replace(state=state, remaining=remaining)
-    return after._replace(reason=None, cause=None, exit_code=None, signal=None, message="") if ok else after
+    if not ok:
+        return after._replace(stage=_no_more(record))
+    return after._replace(reason=None, cause=None, exit_code=None, signal=None, message="")
 
 
 def _requeued(record: RunRecord, data: Data, time: float) -> RunRecord:

@@ -15,6 +15,7 @@ from turnout.wire.manifest import BadManifest, check_path, is_digest
 
 MOST_RUNS = 1_000_000
 MOST_NODES = 10_000
+_MOST_TARGETS = 100
 #: Options of a container's ``run`` by which it is found and ended with its run; ``-itd`` is three in one.
 _OURS = re.compile(r"--(name|cidfile|detach)(=.*)?|--rm=.*|-[itPq]*d.*", re.DOTALL)
 _LONGEST_TEXT = 128 * 1024  # Linux's limit for one argument or environment entry
@@ -43,6 +44,39 @@ def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
     yield from _named(spec)
     yield from _texts(spec)
     yield from _numbers(spec)
+    yield from _searched(spec)
+
+
+def _searched(spec: JobSpec) -> Iterator[InvalidInput]:
+    search = spec.search
+    for each in spec.also:
+        yield from _caught(check_label, each.target, "target")
+        if each.place is not None and target_of(each.place) != each.target:
+            yield InvalidInput(f"{each.place!r} is no place of target {each.target}", hint="ask the hub for it")
+    if search is None:
+        if spec.also:
+            yield InvalidInput("only a search goes to several targets", hint="give one target")
+        return
+    if len(spec.runs) != 1 or spec.repeat != 1 or spec.total is not None or spec.nodes is not None:
+        yield InvalidInput("a search has one command, and no --repeat, --nodes or --multi", hint="leave them out")
+    targets = {spec.target, *(each.target for each in spec.also)}
+    if len(spec.also) >= _MOST_TARGETS or len(targets) <= len(spec.also):
+        yield InvalidInput(f"a search has up to {_MOST_TARGETS} targets, each once", hint="leave some out")
+    for name in search.space:
+        yield from _caught(check_param_name, name)
+    yield from _caught(check_amount, search.space, "the parameters")
+    for aim in search.aims:
+        if aim.goal not in ("minimize", "maximize") or aim.of not in ("last", "min", "max") or not aim.metric:
+            yield InvalidInput(f"{aim.metric!r} is no objective", hint="write --minimize METRIC or --maximize METRIC")
+    if search.runs is not None and not 1 <= search.runs <= MOST_RUNS:
+        yield InvalidInput(f"a search may have 1 to {MOST_RUNS} runs", hint="give another number to --runs")
+    if search.seconds is not None and not 0 < search.seconds < 2**40:
+        yield InvalidInput("the time of a search is more than nothing", hint="give --max-time 2h")
+    if search.failures < 0 or any(not 0 <= slot < len(spec.runs[0].argv) for slot in search.slots.values()):
+        yield InvalidInput("not a search as a client of ours writes it", hint="submit it with `turnout search`")
+    if search.stopper is not None and not search.aims:
+        hint = "say which, with --minimize METRIC or --maximize METRIC"
+        yield InvalidInput(f"the stopper {search.stopper!r} has no metric to look at", hint=hint)
 
 
 def _named(spec: JobSpec) -> Iterator[InvalidInput]:

@@ -36,7 +36,7 @@ class Archived:
 
     @property
     def is_of_jobs(self) -> bool:
-        return self.table.name in ("jobs", "job_events")
+        return self.owner == "job_id" or self.table is schema.jobs
 
     @property
     def columns(self) -> list[sa.Column[object]]:
@@ -50,7 +50,8 @@ class Archived:
 
 
 _FIELDS = {
-    ("jobs", "id"): "name", ("job_events", "job_id"): "job", ("runs", "id"): "name", ("runs", "job_id"): "job",
+    ("jobs", "id"): "name", ("runs", "id"): "name",
+    **{(name, "job_id"): "job" for name in ("job_events", "searches", "proposals", "runs")},
     **{(name, "run_id"): "run" for name in (
         "attempts", "parent_scripts", "events", "streams", "metrics", "metric_chunks", "params", "tags",
     )},
@@ -62,6 +63,8 @@ _FIELDS = {
 TABLES = (
     Archived(schema.jobs, "id", frozenset({"environment", "notify", "origin"}), {"display": list, "spec": dict}),
     Archived(schema.job_events, "job_id", texts={"data": dict}),
+    Archived(schema.searches, "job_id", frozenset({"state", "deadline"})),
+    Archived(schema.proposals, "job_id", texts={"params": dict, "memo": dict}),
     Archived(
         schema.runs, "id", frozenset({"number", "child", "waiting", "agent", "origin"}), {"argv": list, "params": dict}
     ),

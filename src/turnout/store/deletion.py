@@ -22,6 +22,7 @@ _RUNS, _JOBS = schema.runs, schema.jobs
 _LIVE = [str(state) for state in LIVE]
 #: Every table with rows of runs.
 _OF_RUNS = (*(each.table for each in TABLES if not each.is_of_jobs and each.table is not _RUNS), schema.output)
+_OF_JOBS = tuple(each.table for each in TABLES if each.is_of_jobs and each.table is not _JOBS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,8 @@ def delete(tx: Tx, wanted: Wanted) -> Doomed:
     environments: set[str] = set()
     for part in _parts(doomed.jobs):
         environments.update(tx.connection.execute(sa.select(_JOBS.c.environment).where(_JOBS.c.id.in_(part))).scalars())
-        tx.connection.execute(schema.job_events.delete().where(schema.job_events.c.job_id.in_(part)))
+        for table in _OF_JOBS:
+            tx.connection.execute(table.delete().where(table.c.job_id.in_(part)))
         tx.connection.execute(_JOBS.delete().where(_JOBS.c.id.in_(part)))
     _delete_environments(tx, environments)
     tx.touch("jobs", "runs")

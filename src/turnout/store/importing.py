@@ -20,6 +20,7 @@ from turnout.store.jobs import insert_environment, next_numbers
 from turnout.store.metrics import name_ids
 from turnout.store.reads import moment
 from turnout.store.roomy import roomy
+from turnout.store.searches import OVER
 from turnout.store.tallies import count_runs
 from turnout.store.values import param_row, storable_name
 from turnout.store.writer import Tx
@@ -152,6 +153,8 @@ class _Convert:
             found |= {"id": self._jobs[row["name"]], "environment": self._environment, "origin": row["name"]}
         elif table == "runs":
             found |= self._run(row)
+        elif table == "searches":
+            found["state"] = OVER
         elif table == "params":
             found = param_row(row["name"], json.loads(row["value"]))
         if "workspace" in found:

@@ -16,7 +16,7 @@ from turnout.query import Expression, Sort
 from turnout.store import schema
 from turnout.store.parts import in_parts
 from turnout.store.reads import View, tally_view
-from turnout.store.tallies import job_counts
+from turnout.store.tallies import Counts, job_counts
 
 _JOBS = schema.jobs
 _BY_NUMBER = frozenset({"name", "created"})  # of a job: its number tells both
@@ -92,5 +92,5 @@ def _rows(connection: sa.Connection, jobs: Sequence[int] | None, columns: set[st
     if columns & _TALLIED:
         counts = job_counts(connection, jobs)
         for job, row in rows.items():
-            row.update(tally_view(counts.get(job, {})))
+            row.update(tally_view(counts.get(job, Counts())))
     return list(rows.values()) if jobs is None else [rows[job] for job in jobs if job in rows]

@@ -14,10 +14,13 @@ from turnout.model.event import EventName
 from turnout.model.ids import job_name
 from turnout.model.inputs import Action, Input
 from turnout.model.plain import build
+from turnout.model.search import Elsewhere, Search
 from turnout.model.setup import Setup
 from turnout.model.spec import CommandKind, JobSpec, Original, Resources, Retry, RunSpec, Schedule
 from turnout.model.state import RunState
+from turnout.schedule.record import Stage
 from turnout.store import schema
+from turnout.store.searches import insert_search
 from turnout.store.values import insert_params
 from turnout.store.writer import Tx
 
@@ -68,7 +71,7 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> tuple[i
     environment = insert_environment(tx, {**spec.inherited_env, **spec.env})
     shared = {name: value for name, value in _plain(spec).items() if name not in _APART}
     shared["env_names"] = sorted(spec.env)
-    if spec.nodes is not None and len(spec.runs) > 1:  # dealt out to the nodes one by one
+    if (spec.nodes is not None and len(spec.runs) > 1) or spec.search is not None:  # dealt out one by one
         shared["commands"] = [dataclasses.asdict(run) for run in spec.runs]
     row = {
         "id": job, "workspace": spec.workspace, "experiment": spec.experiment, "target": spec.target,
@@ -77,7 +80,7 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> tuple[i
         "data": spec.data.manifest if spec.data is not None else None,
         "model": spec.model.manifest if spec.model is not None else None,
         "notify": None if spec.notify == "bell" else spec.notify, "run_count": spec.commands,
-        "children_total": spec.total if spec.shares_children else None,
+        "children_total": spec.total if spec.shares_children else spec.commands if spec.search is not None else None,
     }  # fmt: skip
     tx.connection.execute(schema.jobs.insert(), row)
     _insert_job_events(tx, job, spec)
@@ -85,8 +88,21 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> tuple[i
     if spec.tags:
         rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
         tx.connection.execute(schema.tags.insert(), rows)
+    if spec.search is not None:
+        insert_search(tx, job, spec)
     tx.touch("queue" if spec.has_own_nodes else f"queue:{spec.where}", f"job:{job}", "runs")
     return job, list(range(first, first + spec.outer_runs))
+
+
+def add_parents(tx: Tx, job: Job) -> list[int]:
+    """Further outer runs of a search whose own are over; their numbers."""
+    spec = dataclasses.replace(job.spec, held=False)
+    first = next_numbers(tx, "run", spec.outer_runs)
+    ids = _insert_runs(tx, job.id, first, spec)
+    if spec.tags:
+        rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
+        tx.connection.execute(schema.tags.insert(), rows)
+    return list(range(first, first + spec.outer_runs))
 
 
 def load_jobs(connection: sa.Connection, ids: set[int]) -> dict[int, Job]:
@@ -119,8 +135,9 @@ def _plain(spec: JobSpec) -> dict[str, Any]:
     values = {name: getattr(spec, name) for name in fields}
     values["resources"] = dataclasses.asdict(spec.resources)
     values["retry"] = dataclasses.asdict(spec.retry)
-    for name in ("data", "model", "setup", "container", "original"):
+    for name in ("data", "model", "setup", "container", "original", "search"):
         values[name] = dataclasses.asdict(values[name]) if values[name] is not None else None
+    values["also"] = [dataclasses.asdict(each) for each in spec.also]
     return values
 
 
@@ -144,6 +161,15 @@ def _insert_job_events(tx: Tx, job: int, spec: JobSpec) -> None:
     tx.connection.execute(schema.job_events.insert(), rows)
 
 
+def _places(spec: JobSpec, job: int) -> list[tuple[str, str]]:
+    """The target and the queue of each outer run."""
+    if spec.search is not None:
+        return [(spec.target, spec.where), *((each.target, each.where) for each in spec.also)]
+    if not spec.has_own_nodes:
+        return [(spec.target, spec.where)] * spec.outer_runs
+    return [(spec.target, f"{spec.where}#{job_name(job)}.{index}") for index in range(spec.outer_runs)]
+
+
 def _outer(spec: JobSpec) -> tuple[RunSpec, ...]:
     """What each node's outer run is: the command, or the parent of many."""
     return spec.runs if len(spec.runs) == 1 else (RunSpec(argv=()),)
@@ -152,13 +178,15 @@ def _outer(spec: JobSpec) -> tuple[RunSpec, ...]:
 def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
     base = next_numbers(tx, "run_id", spec.outer_runs)
     ids = list(range(base, base + spec.outer_runs))
-    runs = spec.runs if spec.nodes is None else _outer(spec) * spec.outer_runs
+    runs = spec.runs if spec.nodes is None and spec.search is None else _outer(spec) * spec.outer_runs
+    places = _places(spec, job)
+    stage = Stage.NONE if spec.search is None else Stage.OPEN
     state = RunState.CREATED if spec.held else RunState.QUEUED
     shared = {
         "child": 0, "job_id": job, "parent": None, "workspace": spec.workspace, "experiment": spec.experiment,
-        "target": spec.target, "priority": spec.priority, "waiting": None if spec.held else -spec.priority,
-        "state": str(state), "failures_left": spec.retry.failures, "losses_left": spec.retry.losses,
-        "created": tx.now, "queued": None if spec.held else tx.now, "event_seq": 1 if spec.held else 2,
+        "priority": spec.priority, "state": str(state), "failures_left": spec.retry.failures,
+        "losses_left": spec.retry.losses, "created": tx.now, "queued": None if spec.held else tx.now,
+        "event_seq": 1 if spec.held else 2,
     }  # fmt: skip
     rows = [
         {
@@ -169,9 +197,12 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
             "argv": json.dumps(run.argv),
             "params": json.dumps(run.params),
             "children_planned": spec.children_of(index),
-            "remaining": spec.children_of(index),
+            "remaining": 0 if stage else spec.children_of(index),
+            "stage": stage,
             "outer": None if spec.nodes is None else index,
-            "queue": f"{spec.where}#{job_name(job)}.{index}" if spec.has_own_nodes else spec.where,
+            "target": places[index][0],
+            "queue": places[index][1],
+            "waiting": None if spec.held or stage else -spec.priority,
         }
         for index, run in enumerate(runs)
     ]
@@ -200,6 +231,9 @@ def _to_job(row: Any) -> Job:
             shared[name] = Input(**{**shared[name], "action": Action(shared[name]["action"])})
     if shared.get("original") is not None:
         shared["original"] = build(Original, shared["original"])
+    if shared.get("search") is not None:
+        shared["search"] = build(Search, shared["search"])
+    shared["also"] = tuple(Elsewhere(**each) for each in shared.get("also", ()))
     if shared["setup"] is not None:
         packages = {name: tuple(shared["setup"][name]) for name in ("conda", "pip")}
         shared["setup"] = Setup(**{**shared["setup"], **packages})

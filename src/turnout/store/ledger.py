@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -20,8 +20,8 @@ from turnout.store.writer import Tx
 #: What is written of a record, in the order of `_row`.
 _WRITTEN = (
     "state", "attempt", "progress", "reason", "cause", "exit_code", "signal", "message", "cancel", "failures_left",
-    "losses_left", "remaining", "open_children", "failed_children", "node", "agent", "queued", "started", "ended",
-    "event_seq", "waiting",
+    "losses_left", "children_planned", "remaining", "open_children", "failed_children", "good_children", "stage",
+    "node", "agent", "queued", "started", "ended", "event_seq", "waiting",
 )  # fmt: skip
 RECORD_COLUMNS = [schema.runs.c[name] for name in RunRecord._fields]
 _STATES = {state.value: state for state in RunState}
@@ -46,6 +46,11 @@ _UPDATE = Bulk(
     .values({name: sa.bindparam(f"new_{name}") for name in _WRITTEN}),
     [*(f"new_{name}" for name in _WRITTEN), "old_id", "old_attempt", "old_state"],
 )
+#: What of a new run its record does not have, in the order of `Birth`.
+_BORN = (
+    "child", "argv", "params", "number", "job_id", "workspace", "experiment", "target", "queue", "outer", "label",
+)  # fmt: skip
+_INSERT = Bulk(_RUNS.insert(), ["id", "parent", "priority", "created", *_BORN, *_WRITTEN])
 _OPEN_ATTEMPT = Bulk(_ATTEMPTS.insert(), ["run_id", "attempt", "agent", "node", "claimed"])
 _CLOSED = ("closed", "cause", "exit_code", "signal", "message")
 _CLOSE_ATTEMPT = Bulk(
@@ -55,6 +60,22 @@ _CLOSE_ATTEMPT = Bulk(
     [*(f"new_{name}" for name in _CLOSED), "old_run", "old_attempt"],
 )
 _INSERT_EVENTS = Bulk(schema.events.insert(), ["run_id", "seq", "time", "event", "data"])
+
+
+class Birth(NamedTuple):
+    """What of a new run its record does not have; `argv` and `params` as JSON."""
+
+    child: int
+    argv: str
+    params: str
+    number: int
+    job_id: int
+    workspace: str
+    experiment: str
+    target: str
+    queue: str
+    outer: int | None
+    label: str | None
 
 
 def to_record(row: Sequence[Any]) -> RunRecord:
@@ -83,6 +104,7 @@ class Ledger:
         self._tx = tx
         self._old: dict[int, RunRecord] = {}
         self._new: dict[int, RunRecord] = {}
+        self._born: dict[int, Birth] = {}
         self._events: list[tuple[Any, ...]] = []
         self._ended_scripts: list[tuple[Any, ...]] = []
 
@@ -94,9 +116,11 @@ class Ledger:
                 record = to_record(row)
                 self._old[record.id] = self._new[record.id] = record
 
-    def add(self, record: RunRecord) -> None:
-        """A run that this transaction inserted itself."""
+    def add(self, record: RunRecord, birth: Birth | None = None) -> None:
+        """A run as it was read; with `birth`, one that `flush` inserts."""
         self._old[record.id] = self._new[record.id] = record
+        if birth is not None:
+            self._born[record.id] = birth
 
     def get(self, run: int) -> RunRecord | None:
         return self._new.get(run)
@@ -114,6 +138,10 @@ class Ledger:
         """An event that changes no state."""
         self._new[run] = self._append(self._new[run], ((name, data),))
 
+    def touch(self, topic: str) -> None:
+        """Whoever waits for that is woken after the commit."""
+        self._tx.touch(topic)
+
     def ended(self) -> list[RunRecord]:
         """The runs that this transaction brought to a terminal state so far."""
         return [new for run, new in self._new.items() if new.state in TERMINAL and self._old[run].state not in TERMINAL]
@@ -126,15 +154,25 @@ class Ledger:
         """Writes, or raises GuardFailed."""
         changed = [(self._old[run], new) for run, new in self._new.items() if new is not self._old[run]]
         if changed:
-            found = _UPDATE.execute(self._tx.connection, [_row(old, new) for old, new in changed])
-            if found != len(changed):
-                raise GuardFailed(f"{len(changed)} runs to change, {found} found as they were")
+            known = [(old, new) for old, new in changed if new.id not in self._born]
+            found = _UPDATE.execute(self._tx.connection, [_row(old, new) for old, new in known])
+            if found != len(known):
+                raise GuardFailed(f"{len(known)} runs to change, {found} found as they were")
+            self._insert_born()
             self._write_attempts(changed)
         _INSERT_EVENTS.execute(self._tx.connection, self._events)
         self._tx.touch(*[f"run:{new.id}" for _, new in changed])
         self._old.update(self._new)
         self._events.clear()
         self._ended_scripts.clear()
+
+    def _insert_born(self) -> None:
+        rows = []
+        for run, birth in self._born.items():
+            new = self._new[run]
+            rows.append((run, new.parent, new.priority, self._tx.now, *birth, *_values(new)))
+        _INSERT.execute(self._tx.connection, rows)
+        self._born.clear()
 
     def _append(self, record: RunRecord, events: Iterable[tuple[EventName, Data]]) -> RunRecord:
         seq = record.event_seq
@@ -158,13 +196,17 @@ class Ledger:
 
 def _row(old: RunRecord, new: RunRecord) -> tuple[Any, ...]:
     """The values of `_WRITTEN`, and what the row must still be like."""
+    return (*_values(new), old.id, old.attempt, old.state.value)
+
+
+def _values(new: RunRecord) -> tuple[Any, ...]:
     waiting = -new.priority if is_waiting(new) else None
     agent = new.agent if new.on_node else None
     return (
         new.state.value, new.attempt, int(new.progress), _text(new.reason), _text(new.cause), new.exit_code,
-        new.signal, new.message, _text(new.cancel), new.failures_left, new.losses_left, new.remaining,
-        new.open_children, new.failed_children, new.node, agent, new.queued, new.started, new.ended,
-        new.event_seq, waiting, old.id, old.attempt, old.state.value,
+        new.signal, new.message, _text(new.cancel), new.failures_left, new.losses_left, new.children_planned,
+        new.remaining, new.open_children, new.failed_children, new.good_children, new.stage, new.node, agent,
+        new.queued, new.started, new.ended, new.event_seq, waiting,
     )  # fmt: skip
 
 

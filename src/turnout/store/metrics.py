@@ -265,3 +265,19 @@ def read(connection: sa.Connection, run: int, names: Sequence[str] | None = None
     for row in connection.execute(select):
         series.setdefault(row.name, Series()).extend(Series.unpack(row.points))
     return series
+
+
+def read_on(connection: sa.Connection, run: int, name: str, start: int) -> Series:
+    """The points of one metric of a run behind the first `start`."""
+    table, chunks = schema.metric_names, schema.metric_chunks
+    select = (
+        sa.select(chunks.c.start, chunks.c.points)
+        .join(table, table.c.id == chunks.c.name_id)
+        .where(chunks.c.run_id == run, table.c.name == name, chunks.c.start >= start - start % CHUNK)
+        .order_by(chunks.c.start)
+    )
+    series = Series()
+    for row in connection.execute(select):
+        points = Series.unpack(row.points)
+        series.extend(points.part(max(0, start - row.start), len(points)))
+    return series

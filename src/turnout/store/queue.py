@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from turnout.model.ids import parse_job_name, place_of, run_name
+from turnout.model.ids import job_name, parse_job_name, place_of, run_name
 from turnout.model.spec import Retry, RunSpec
 from turnout.model.state import LIVE, RunState
 from turnout.schedule.record import RunRecord
 from turnout.store import schema
 from turnout.store.jobs import next_numbers
-from turnout.store.ledger import RECORD_COLUMNS, to_record
+from turnout.store.ledger import RECORD_COLUMNS, Birth, Ledger, to_record
 from turnout.store.parts import in_parts
+from turnout.store.values import inherit
 from turnout.store.writer import Tx
 
 _RUNS = schema.runs
 _LIVE = [str(state) for state in LIVE]
-_SHARED = (
-    "number", "job_id", "workspace", "experiment", "target", "queue", "outer", "label", "argv", "params", "priority",
-)  # fmt: skip
+_SHARED = Birth._fields[3:]
+_SHARED_OF = sa.select(*(_RUNS.c[name] for name in _SHARED)).where(_RUNS.c.id == sa.bindparam("run"))
 _EXTRA = (_RUNS.c.number, _RUNS.c.child, _RUNS.c.job_id, _RUNS.c.argv, _RUNS.c.params, _RUNS.c.after, _RUNS.c.outer)
 
 _WAITING = (
@@ -80,31 +80,36 @@ def held_runs(tx: Tx, agent: int) -> list[Entry]:
     return [_entry(row) for row in tx.connection.execute(select)]
 
 
-def insert_child(tx: Tx, parent: Entry, index: int, retry: Retry, command: RunSpec | None = None) -> Entry:
-    """The row of child number `index`, with its parent's tags and parameters; created, not yet queued. `command` is its
-    own, None = its parent's."""
-    run = next_numbers(tx, "run_id", 1)
-    record = RunRecord(
-        id=run, state=RunState.CREATED, priority=parent.record.priority, parent=parent.record.id,
-        failures_left=retry.failures, losses_left=retry.losses,
-    )  # fmt: skip
-    own: dict[str, sa.ColumnElement[Any]] = {
-        "id": sa.literal(run, sa.BigInteger), "child": sa.literal(index), "state": sa.literal(str(record.state)),
-        "parent": sa.literal(parent.record.id, sa.BigInteger), "created": sa.literal(tx.now, sa.Double),
-        "failures_left": sa.literal(record.failures_left), "losses_left": sa.literal(record.losses_left),
-    }  # fmt: skip
-    if command is not None:
-        own["argv"], own["params"] = sa.literal(json.dumps(command.argv)), sa.literal(json.dumps(command.params))
-    shared = [name for name in _SHARED if name not in own]
-    source = sa.select(*own.values(), *(_RUNS.c[name] for name in shared)).where(_RUNS.c.id == parent.record.id)
-    tx.connection.execute(_RUNS.insert().from_select([*own, *shared], source))
-    for table in (schema.tags, schema.params):
-        columns = [column for column in table.c if column.name != "run_id"]
-        inherited = sa.select(own["id"], *columns).where(table.c.run_id == parent.record.id)
-        tx.connection.execute(table.insert().from_select([table.c.run_id, *columns], inherited))
-    name = run_name(parent.number, index)
-    argv, params = (parent.argv, parent.params) if command is None else (list(command.argv), command.params)
-    return Entry(record, name, parent.number, parent.job, argv, params, None, parent.outer)
+def entries_of(tx: Tx, runs: Collection[int]) -> list[Entry]:
+    """These runs, in order."""
+    select = sa.select(*RECORD_COLUMNS, *_EXTRA).where(_RUNS.c.id.in_(runs)).order_by(_RUNS.c.id)
+    return [_entry(row) for row in tx.connection.execute(select)]
+
+
+def bear_children(
+    tx: Tx, ledger: Ledger, parent: Entry, children: Sequence[tuple[int, RunSpec | None]], retry: Retry, *,
+    own_queues: bool = False,
+) -> list[Entry]:  # fmt: skip
+    """New runs with these numbers, with their parent's tags and parameters; created, not yet queued, and to be inserted
+    with the ledger. Each has a command of its own, or (None) its parent's; with `own_queues`, also a queue."""
+    first = next_numbers(tx, "run_id", len(children))
+    shared = tx.connection.execute(_SHARED_OF, {"run": parent.record.id}).one()
+    born, params = [], []
+    for run, (index, command) in enumerate(children, first):
+        argv, own = (parent.argv, parent.params) if command is None else (list(command.argv), command.params)
+        record = RunRecord(
+            id=run, state=RunState.CREATED, priority=parent.record.priority, parent=parent.record.id,
+            failures_left=retry.failures, losses_left=retry.losses,
+        )  # fmt: skip
+        birth = Birth(index, json.dumps(argv), json.dumps(own), *shared)
+        if own_queues:
+            birth = birth._replace(queue=f"{birth.queue}#{job_name(parent.job)}.{index}")
+        ledger.add(record, birth)
+        name = run_name(parent.number, index)
+        born.append(Entry(record, name, parent.number, parent.job, argv, own, None, parent.outer))
+        params.append((run, {} if command is None else command.params))
+    inherit(tx, parent.record.id, params)
+    return born
 
 
 def queues_with_waiting_runs(connection: sa.Connection) -> list[str]:
@@ -169,17 +174,29 @@ def children_left(tx: Tx, job: int, total: int) -> int:
     return total - int(tx.connection.execute(made).scalar_one())
 
 
-def count_child(tx: Tx, job: int) -> int:
-    """One more child of a job whose parents share theirs; its index."""
+def count_children(tx: Tx, job: int, count: int) -> int:
+    """So many more children of a job whose parents share theirs; the index of the first."""
     table = schema.jobs
-    more = table.update().where(table.c.id == job).values(children_made=table.c.children_made + 1)
-    return int(tx.connection.execute(more.returning(table.c.children_made)).scalar_one())
+    more = table.update().where(table.c.id == job).values(children_made=table.c.children_made + count)
+    return int(tx.connection.execute(more.returning(table.c.children_made)).scalar_one()) - count + 1
 
 
 def open_parents(tx: Tx, job: int) -> list[int]:
     """The parents of a job that are not over."""
     where = (_RUNS.c.job_id == job, _RUNS.c.children_planned > 0, _RUNS.c.state.in_(_LIVE))
     return [row.id for row in tx.connection.execute(sa.select(_RUNS.c.id).where(*where))]
+
+
+def open_children(tx: Tx, job: int) -> int:
+    """How many children of all its parents were made and are not over."""
+    total = sa.select(sa.func.sum(_RUNS.c.open_children)).where(_RUNS.c.job_id == job, _RUNS.c.children_planned > 0)
+    return int(tx.connection.execute(total).scalar() or 0)
+
+
+def children_on_nodes(tx: Tx, job: int) -> int:
+    """How many children of all its parents nodes have."""
+    where = (_RUNS.c.job_id == job, _RUNS.c.child > 0, _RUNS.c.agent.is_not(None))
+    return int(tx.connection.execute(sa.select(sa.func.count()).where(*where)).scalar_one())
 
 
 def live_runs(connection: sa.Connection, *, job: int | None = None) -> list[int]:

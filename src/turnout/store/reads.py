@@ -242,7 +242,7 @@ def _job_view(row: Any, counts: Counts) -> View:
         "command": json.loads(row["display"]), "created": moment(row["created"]), "snapshot": row["before"],
         "git": spec.get("git"), "env": spec.get("env_names", []), "resources": spec["resources"],
         "origin": row["origin"], "data": spec.get("data"), "model": spec.get("model"), "setup": spec.get("setup"),
-        "container": spec.get("container"),
+        "container": spec.get("container"), "search": (spec.get("search") or {}).get("sampler"),
     }  # fmt: skip
 
 

@@ -25,8 +25,8 @@ class Respecified:
 
 
 def respecify(connection: sa.Connection, name: str) -> Respecified:
-    """The run of that name: a child as a run of its own, a parent with as many children. NotFound; Conflict when it was
-    imported without its files."""
+    """The run of that name: a child as a run of its own, a parent with as many children, that of a search as the whole
+    search. NotFound; Conflict when it was imported without its files."""
     runs, jobs, tags = schema.runs, schema.jobs, schema.tags
     row = connection.execute(sa.select(runs).where(runs.c.id == find_run(connection, name))).one()
     spec = load_jobs(connection, {row.job_id})[row.job_id].spec
@@ -40,7 +40,9 @@ def respecify(connection: sa.Connection, name: str) -> Respecified:
         spec,
         runs=(RunSpec(argv=tuple(json.loads(row.argv)), params=json.loads(row.params)),),
         tags={each.name: each.value for each in tagged},
-        repeat=children if children else 1,
+        repeat=children if children and spec.search is None else 1,
+        search=spec.search if children else None,
+        also=spec.also if children else (),
         total=None,
         nodes=1 if spec.nodes is not None else None,
         parent_script=spec.parent_script if children else None,

@@ -121,6 +121,8 @@ runs = sa.Table(
     sa.Column("remaining", sa.Integer, nullable=False, server_default="0"),
     sa.Column("open_children", sa.Integer, nullable=False, server_default="0"),
     sa.Column("failed_children", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("good_children", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("stage", sa.SmallInteger, nullable=False, server_default="0"),  # of a search's parent: 1 = open, 2 = not
     sa.Column("node", sa.Text),
     sa.Column("agent", sa.BigInteger),
     sa.Column("created", _Time, nullable=False),
@@ -157,6 +159,13 @@ runs = sa.Table(
         "parent",
         sqlite_where=sa.text("parent IS NOT NULL"),
         postgresql_where=sa.text("parent IS NOT NULL"),
+    ),
+    sa.Index(
+        "ix_runs_child",
+        "job_id",
+        "child",
+        sqlite_where=sa.text("child > 0"),
+        postgresql_where=sa.text("child > 0"),
     ),
     sa.Index("ix_runs_state", "state", "created", "id"),
     sa.Index("ix_runs_experiment", "experiment", "created", "id"),
@@ -290,6 +299,36 @@ tags = sa.Table(
     sqlite_with_rowid=False,
 )
 sa.Index("ix_tags_value", tags.c.name, start_of(tags.c.value))
+
+searches = sa.Table(  # what of a search changes while it goes on
+    "searches",
+    metadata,
+    sa.Column("job_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.Text, nullable=False),  # active | paused | over
+    sa.Column("wanted", sa.Integer),  # runs in all; NULL = any number
+    sa.Column("deadline", _Time),
+    sa.Column("concurrent", sa.Integer),  # runs at once; NULL = as many as find room
+    sa.Column("asked", sa.Integer, nullable=False, server_default="0"),  # proposals made
+    sa.Column("message", sa.Text, nullable=False, server_default=""),  # why it is paused or over
+    sa.Column("ended", _Time),
+    sa.Index(
+        "ix_searches_open",
+        "job_id",
+        sqlite_where=sa.text("state <> 'over'"),
+        postgresql_where=sa.text("state <> 'over'"),
+    ),
+)
+
+proposals = sa.Table(  # the parameters of a search's runs, by the number of the child that they become
+    "proposals",
+    metadata,
+    sa.Column("job_id", _Id, primary_key=True, autoincrement=False),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("params", sa.Text, nullable=False),
+    sa.Column("memo", sa.Text, nullable=False, server_default="{}"),  # the sampler's own
+    sa.Column("result", sa.Text),  # of one that was brought in from elsewhere: what became of it
+    sqlite_with_rowid=False,
+)
 
 parent_scripts = sa.Table(  # where the script of a parent has run: its children may run there
     "parent_scripts",

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from turnout.store import schema
 from turnout.store.writer import Tx
-from turnout.wire import frames
+from turnout.wire import frames, nni
 from turnout.wire.stream import fresh_part
 
 StreamKey = tuple[int, int, str]
@@ -72,6 +72,11 @@ def _load(tx: Tx, keys: set[StreamKey]) -> dict[StreamKey, Mark]:
     return {(row.run_id, row.attempt, row.stream): Mark(row.size, row.frames) for row in rows}
 
 
+def streams_of(tx: Tx, run: int, attempt: int) -> dict[str, Mark]:
+    """How much of each stream of an attempt is here."""
+    return {stream: mark for (_, number, stream), mark in _load(tx, {(run, attempt, "")}).items() if number == attempt}
+
+
 def insert_output(tx: Tx, rows: list[dict[str, Any]]) -> None:
     if rows:
         tx.connection.execute(schema.output.insert(), rows)
@@ -115,4 +120,17 @@ def take_frames(marks: Marks, key: StreamKey, offset: int, content: memoryview) 
         if isinstance(record, dict):
             records.append(record)
     marks.move(key, Mark(size, count))
+    return records
+
+
+def take_trial_metrics(
+    marks: Marks, key: StreamKey, offset: int, content: memoryview, now: float
+) -> list[dict[str, Any]]:
+    """The same, of a piece of the file in which NNI's library tells metrics."""
+    mark = marks.get(key)
+    skip = fresh_part(mark.size, offset, len(content))
+    if skip is None or skip == len(content):
+        return []
+    records, taken = nni.records(bytes(content[skip:]), now)
+    marks.move(key, Mark(mark.size + taken))
     return records

@@ -12,8 +12,15 @@ from turnout.store.parts import in_parts
 
 _RUNS, _JOBS = schema.runs, schema.jobs
 _CANCELLED = ("cancelled", "stopped")
-Counts = dict[str, int]
-"""how many runs of a job are in which state"""
+_SEARCH, _GIVEN_UP = "search", "given up"
+_LIVE = [str(state) for state in LIVE]
+
+
+class Counts(dict[str, int]):
+    """How many runs of a job are in which state. Of a search, some may fail without harm, unless it `has_given_up`."""
+
+    is_search = False
+    has_given_up = False
 
 
 def job_counts(connection: sa.Connection, jobs: Iterable[int] | None = None) -> dict[int, Counts]:
@@ -22,7 +29,7 @@ def job_counts(connection: sa.Connection, jobs: Iterable[int] | None = None) -> 
         counts: dict[int, Counts] = {}
         _add(connection, counts, None)
         return counts
-    counts = {job: {} for job in jobs}
+    counts = {job: Counts() for job in jobs}
     for part in in_parts(sorted(counts)):
         _add(connection, counts, part)
     return counts
@@ -43,6 +50,8 @@ def state_of(counts: Counts) -> str:
     if live:
         has_begun = live < sum(counts.values()) or any(counts.get(state) for state in ON_NODE)
         return "running" if has_begun else "queued"
+    if counts.is_search and not counts.has_given_up and (counts.get("completed") or counts.get("stopped")):
+        return "completed"
     return "failed" if counts.get("failed") else "cancelled" if counts.get("cancelled") else "completed"
 
 
@@ -50,18 +59,24 @@ def _add(connection: sa.Connection, counts: dict[int, Counts], jobs: Sequence[in
     mine = [] if jobs is None else [_RUNS.c.job_id.in_(jobs)]
     plain = sa.select(_RUNS.c.job_id, _RUNS.c.state, sa.func.count()).where(_RUNS.c.children_planned == 0, *mine)
     for job, state, number in connection.execute(plain.group_by(_RUNS.c.job_id, _RUNS.c.state)):
-        counts.setdefault(job, {})[state] = number
+        counts.setdefault(job, Counts())[state] = number
     for job, state, number in _of_parents(connection, mine):
-        of_job = counts.setdefault(job, {})
-        of_job[state] = of_job.get(state, 0) + number
+        of_job = counts.setdefault(job, Counts())
+        if state in (_SEARCH, _GIVEN_UP):
+            of_job.is_search = True
+            of_job.has_given_up = state == _GIVEN_UP
+        else:
+            of_job[state] = of_job.get(state, 0) + number
 
 
 def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[tuple[int, str, int]]:
     """What parents stand for: the children they have still to make, those that they will never make because they were
-    cancelled or their script failed, and then at least themselves."""
+    cancelled or their script failed, and then at least themselves. One of a search that may get more stands for one at
+    least."""
     children = _RUNS.alias()
     made = sa.select(sa.func.count()).where(children.c.parent == _RUNS.c.id).scalar_subquery()
     unmade = sa.case((_JOBS.c.children_total.is_(None), _RUNS.c.children_planned - made), else_=0)
+    is_open = sa.and_(_RUNS.c.stage == 1, _RUNS.c.state.in_(_LIVE))
     is_cut = _RUNS.c.state.in_(_CANCELLED)
     script_failed = sa.and_(_RUNS.c.state == "failed", _RUNS.c.cause.is_not(None))
     select = (
@@ -71,6 +86,8 @@ def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]
             sa.func.sum(sa.case((script_failed, unmade), else_=0)).label("failed_unmade"),
             sa.func.sum(sa.case((is_cut, 1), else_=0)).label("cut"),
             sa.func.sum(sa.case((is_cut, unmade), else_=0)).label("cut_unmade"),
+            sa.func.sum(sa.case((is_open, 1), else_=0)).label("open"), sa.func.max(_RUNS.c.stage).label("stage"),
+            sa.func.sum(sa.case((_RUNS.c.state != "failed", 1), else_=0)).label("sound"),
             (_JOBS.c.children_total - _JOBS.c.children_made).label("stock"),
         )
         .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
@@ -79,7 +96,13 @@ def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]
     )  # fmt: skip
     for row in connection.execute(select):
         left = int(row.left) if row.stock is None else min(int(row.left), int(row.stock))
-        never = int(row.stock) if row.stock and not left else 0  # of a stock that parents share, and nobody makes
+        if row.stage:
+            yield row.job_id, _SEARCH if row.sound else _GIVEN_UP, 0
+        if row.open:
+            left = max(1, int(row.stock))
+        never = (
+            int(row.stock) if row.stock and not left and not row.stage else 0
+        )  # of a stock that parents share, and nobody makes
         if left:
             yield row.job_id, "queued", left
         if row.failed:

@@ -11,10 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from turnout.store import schema
+from turnout.store.bulk import Bulk
 from turnout.store.writer import Tx
 
 LARGEST_INT = 2**1000  # well within a float's range
 _LONGEST_NAME = 256
+_PARAM = ("name", "value", "number", "text")
+_TAGS_OF = sa.select(schema.tags.c.name, schema.tags.c.value).where(schema.tags.c.run_id == sa.bindparam("run"))
+_PARAMS_OF = sa.select(*(schema.params.c[name] for name in _PARAM)).where(schema.params.c.run_id == sa.bindparam("run"))
+_INSERT_TAGS = Bulk(schema.tags.insert(), ["run_id", "name", "value"])
+_INSERT_PARAMS = Bulk(schema.params.insert(), ["run_id", *_PARAM])
 
 
 def _insert_of(dialect: str) -> Any:
@@ -27,6 +33,19 @@ def insert_params(tx: Tx, given: list[tuple[int, Mapping[str, object]]]) -> None
     rows = [{"run_id": run, **row} for run, params in given for row in _params(params)]
     if rows:
         tx.connection.execute(schema.params.insert(), rows)
+
+
+def inherit(tx: Tx, parent: int, children: Sequence[tuple[int, Mapping[str, object]]]) -> None:
+    """New runs get the tags and parameters of their parent, and parameters of their own."""
+    tags = tx.connection.execute(_TAGS_OF, {"run": parent}).all()
+    _INSERT_TAGS.execute(tx.connection, [(run, *tag) for run, _ in children for tag in tags])
+    given = [tuple(row) for row in tx.connection.execute(_PARAMS_OF, {"run": parent})]
+    rows = []
+    for run, own in children:
+        found = {row[0]: row for row in given}
+        found.update({str(row["name"]): tuple(row[name] for name in _PARAM) for row in _params(own)})
+        rows += [(run, *row) for row in found.values()]
+    _INSERT_PARAMS.execute(tx.connection, rows)
 
 
 def set_params(tx: Tx, run: int, params: Mapping[str, object]) -> None:

@@ -139,6 +139,8 @@ class JobOrder:
     container: Optional[ContainerOrder] = None
     cpus: Optional[int] = None
     """processors of a run, where something can hold it to that"""
+    search: bool = False
+    """its runs have parameters of their own, and may be scripts of NNI's"""
 
 
 @dataclass(frozen=True)

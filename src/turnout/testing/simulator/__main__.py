@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 from collections import Counter
+from typing import Any
 
 from turnout.testing.simulator import KINDS, simulate
 
@@ -18,23 +19,25 @@ def main() -> int:
     what.add_argument("--seeds", metavar="A..B", help="play these, tell which go wrong, and count what happened")
     parser.add_argument("--real", action="store_true", help="with the real engine on SQLite, not its model")
     parser.add_argument("--sites", action="store_true", help="at sites with queues of their own; with --real")
+    parser.add_argument("--searches", action="store_true", help="with people who search parameters")
     parser.add_argument("--spare", action="append", default=[], choices=KINDS, help="leave out a kind of fault")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     spared = frozenset(options.spare)
+    settings = {"real": options.real, "sites": options.sites, "searches": options.searches, "spared": spared}
     if options.seed is not None:
-        outcome = simulate(options.seed, real=options.real, sites=options.sites, spared=spared, verbose=True)
+        outcome = simulate(options.seed, **settings, verbose=True)
         print(outcome.story())
         print(outcome.verdict())
         return int(outcome.problem is not None)
     first, _, end = options.seeds.partition("..")
-    return _search(range(int(first), int(end)), real=options.real, sites=options.sites, spared=spared)
+    return _search(range(int(first), int(end)), settings)
 
 
-def _search(seeds: range, *, real: bool, sites: bool, spared: frozenset[str]) -> int:
+def _search(seeds: range, settings: dict[str, Any]) -> int:
     began, seen, wrong = time.perf_counter(), Counter[str](), 0
     for seed in seeds:
-        outcome = simulate(seed, real=real, sites=sites, spared=spared)
+        outcome = simulate(seed, **settings)
         seen.update(outcome.seen)
         if outcome.problem is not None:
             wrong += 1

@@ -16,8 +16,6 @@ from turnout.engine.submit import Submission
 from turnout.engine.take import Taken, Taker
 from turnout.model.event import EventName
 from turnout.model.ids import job_name, run_name
-from turnout.model.spec import JobSpec
-from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.place import Waiting, choose, slots_of
 from turnout.schedule.record import (
@@ -34,8 +32,10 @@ from turnout.schedule.record import (
     Staged,
 )
 from turnout.store.ledger import is_waiting
+from turnout.store.searches import ACTIVE, Standing
 from turnout.store.streams import Mark, StreamKey
-from turnout.testing.simulator.memory import Disk, Ledger, Row, Tx
+from turnout.testing.simulator import family
+from turnout.testing.simulator.memory import Disk, Ledger, Tx, close_children
 from turnout.wire import frames
 from turnout.wire.messages import Attempt, Chunk, Fact, Grant
 from turnout.wire.stream import fresh_part
@@ -52,35 +52,19 @@ def submit(tx: Tx, submission: Submission) -> dict[str, object]:
         return disk.answers[submission.key]
     job = len(disk.jobs) + 1
     disk.jobs[job] = spec
-    numbers = []
-    for outer in range(spec.outer_runs):
-        number = 1 + sum(1 for row in disk.rows.values() if not row.child)
-        numbers.append(number)
-        own = None if spec.nodes is None else outer
-        queue = spec.target if own is None else f"{spec.target}#{job_name(job)}.{own}"
-        ledger = Ledger(tx)
-        row = Row(run_name(number), number, 0, job, spec.target, queue, own)
-        _insert(tx, ledger, row, spec, planned=spec.children_of(outer))
-        ledger.flush()
+    if spec.search is not None:
+        seconds = spec.search.seconds
+        deadline = None if seconds is None else tx.now + seconds
+        disk.proposals[job] = []
+        disk.searches[job] = Standing(
+            job=job, state=ACTIVE, wanted=spec.search.runs, deadline=deadline, concurrent=spec.concurrent, asked=0,
+            made=0,
+        )  # fmt: skip
+    numbers = family.insert_outer(tx, job, spec)
     tx.touched.add(f"queue:{spec.target}" if spec.nodes is None else "queue")
     answer: dict[str, object] = {"job": job_name(job), "runs": [run_name(number) for number in numbers]}
     disk.answers[submission.key] = answer
     return answer
-
-
-def _insert(
-    tx: Tx, ledger: Ledger, row: Row, spec: JobSpec, *, planned: int = 0, parent: RunRecord | None = None
-) -> RunRecord:
-    disk = tx.disk
-    disk.runs += 1
-    disk.rows[disk.runs] = row
-    record = RunRecord(
-        id=disk.runs, state=RunState.CREATED, priority=spec.priority, failures_left=spec.retry.failures,
-        losses_left=spec.retry.losses, children_planned=planned, remaining=planned,
-        parent=parent.id if parent is not None else None,
-    )  # fmt: skip
-    ledger.add(record)
-    return ledger.apply(machine.enqueue(ledger.note(record.id, EventName.CREATED, {}), tx.now))
 
 
 def take(tx: Tx, taker: Taker) -> Taken:
@@ -94,10 +78,10 @@ def take(tx: Tx, taker: Taker) -> Taken:
     ledger.load(item.run for item in placed)
     grants = []
     for item in placed:
-        record = _next_run(tx, ledger, item.run, taker.agent)
+        record = family.next_run(tx, ledger, item.run, taker.agent)
         claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
         grants.append(_grant(disk, claimed, item.slots))
-    _drain(tx, ledger, {disk.rows[item.run].job for item in placed})
+    family.drain(tx, ledger, {disk.rows[item.run].job for item in placed})
     ledger.flush()
     return Taken(grants, saw_any, lacks_gpus=False)
 
@@ -106,77 +90,32 @@ def _queue(disk: Disk, taker: Taker) -> Iterator[Waiting]:
     rows = disk.rows
     waiting = [r for r in disk.records.values() if is_waiting(r) and rows[r.id].queue == taker.queue]
     for record in sorted(waiting, key=lambda record: (-record.priority, record.id)):
-        yield _waiting(disk, record, _copies(disk, record, taker.agent))
+        most = family.most(disk, record, taker.room.running.get(rows[record.id].job, 0))
+        yield _waiting(disk, record, family.copies(disk, record, taker.agent), most)
 
 
-def _copies(disk: Disk, record: RunRecord, agent: int) -> int:
-    if not record.is_parent or _needs_script(disk, record, agent):
-        return 1
+def _waiting(disk: Disk, record: RunRecord, copies: int, concurrent: int | None) -> Waiting:
     job = disk.rows[record.id].job
     spec = disk.jobs[job]
-    return (spec.total or 0) - disk.made.get(job, 0) if spec.shares_children else record.remaining
-
-
-def _needs_script(disk: Disk, parent: RunRecord, agent: int) -> bool:
-    spec = disk.jobs[disk.rows[parent.id].job]
-    return spec.parent_script is not None and (parent.id, agent) not in disk.scripts
-
-
-def _waiting(disk: Disk, record: RunRecord, copies: int) -> Waiting:
-    job = disk.rows[record.id].job
-    spec = disk.jobs[job]
-    need = spec.resources
-    return Waiting(run=record.id, job=job, cpus=need.cpus, gpus=need.gpus, concurrent=spec.concurrent, copies=copies)
-
-
-def _next_run(tx: Tx, ledger: Ledger, run: int, agent: int) -> RunRecord:
-    """The run to claim: the placed one itself, a parent for its script, or the next child of a placed parent."""
-    record = ledger.get(run)
-    assert record is not None
-    if not record.is_parent:
-        return record
-    if _needs_script(tx.disk, record, agent):
-        tx.seen.add("parent script")
-        return record
-    row = tx.disk.rows[run]
-    spec = tx.disk.jobs[row.job]
-    made = record.children_planned - record.remaining
-    index, remaining = made + 1, record.remaining - 1
-    if spec.shares_children:
-        index = tx.disk.made[row.job] = tx.disk.made.get(row.job, 0) + 1
-        remaining = (spec.total or 0) - index
-    elif spec.total is not None and row.outer is not None:
-        index = made * spec.outer_runs + row.outer + 1
-    child = Row(run_name(row.number, index), row.number, index, row.job, row.target, row.queue, row.outer)
-    ledger.apply(machine.make_child(record, index, child.name, remaining))
-    return _insert(tx, ledger, child, spec, parent=record)
-
-
-def _drain(tx: Tx, ledger: Ledger, jobs: set[int]) -> None:
-    """Where the last child that parents share was made, the others have none to wait for."""
-    for job in jobs:
-        spec = tx.disk.jobs[job]
-        if spec.shares_children and tx.disk.made.get(job, 0) == spec.total:
-            others = [r.id for r in tx.disk.records.values() if tx.disk.rows[r.id].job == job and r.is_parent]
-            ledger.load(others)
-            for run in others:
-                parent = ledger.get(run)
-                if parent is not None and not parent.is_terminal and parent.remaining:
-                    tx.seen.add("parent drained")
-                    ledger.apply(machine.drain(parent, tx.now))
+    cpus = spec.resources.cpus or (1 if spec.also else None)
+    return Waiting(run=record.id, job=job, cpus=cpus, gpus=spec.resources.gpus, concurrent=concurrent, copies=copies)
 
 
 def _grant(disk: Disk, record: RunRecord, slots: float) -> Grant:
     row = disk.rows[record.id]
     spec = disk.jobs[row.job]
-    argv, gpus = list(spec.runs[0].argv), spec.resources.gpus or 0
-    return Grant(record.id, record.attempt, row.name, row.job, argv, {}, slots, 0, gpus, script=record.is_parent)
+    return Grant(
+        record.id, record.attempt, row.name, row.job, list(row.argv), dict(row.params), slots, 0,
+        spec.resources.gpus or 0, script=record.is_parent,
+    )  # fmt: skip
 
 
 def held_by(tx: Tx, agent: int, max_runs: int) -> tuple[list[Grant], dict[Attempt, str | None]]:
     """What the store says this agent has, and for each whether its end was asked for."""
     mine = [record for record in tx.disk.records.values() if record.agent == agent]
-    grants = [_grant(tx.disk, record, slots_of(_waiting(tx.disk, record, 1), max_runs)) for record in mine]
+    specs = [tx.disk.jobs[tx.disk.rows[record.id].job] for record in mine]
+    asks = [_waiting(tx.disk, record, 1, spec.concurrent) for record, spec in zip(mine, specs, strict=True)]
+    grants = [_grant(tx.disk, record, slots_of(ask, max_runs)) for record, ask in zip(mine, asks, strict=True)]
     return grants, {(record.id, record.attempt): record.cancel for record in mine}
 
 
@@ -241,13 +180,7 @@ def _cancelled(disk: Disk, before: RunRecord) -> Cancelled:
 
 
 def _finish(tx: Tx, ledger: Ledger) -> None:
-    for child in ledger.ended():
-        if child.parent is not None:
-            ledger.load([child.parent])
-            parent = ledger.get(child.parent)
-            assert parent is not None
-            if not parent.is_terminal:
-                ledger.apply(machine.child_ended(parent, child, tx.now))
+    close_children(ledger, tx.now)
     if ledger.has_requeued():
         tx.touched.add("queue")
     ledger.flush()

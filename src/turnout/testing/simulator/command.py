@@ -32,6 +32,8 @@ class Truth:
     records: dict[str, int] = field(default_factory=dict)
     """whole records in each file of its spool"""
     executions: int = 0
+    params: list[dict[str, object]] = field(default_factory=list)
+    """what it was started with, each time"""
     fate: dict[str, object] | None = None
     damaged: bool = False
     """a power cut took some of what it wrote"""
@@ -80,6 +82,7 @@ class Command(Process):
     def start(self) -> None:
         self.begin()
         self._truth.executions += 1
+        self._truth.params.append(self._files.grant.params)
         self._files.begun = True
         if self._fate == "spawn_failed":
             self._end(FATES["spawn_failed"])

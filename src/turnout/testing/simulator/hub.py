@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from turnout.engine.changing import Change
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
+from turnout.model.spec import JobSpec
 from turnout.schedule.lease import LeaseTable
 from turnout.schedule.record import RunRecord
 from turnout.store.agents import Agent
+from turnout.store.searches import Standing
 from turnout.testing.simulator.link import Call, Handler, Refused
 from turnout.testing.simulator.world import LEASE, Killed, Process, World
 from turnout.wire.messages import Attempt, Grant, Hello, Orders, Poll, Report, Welcome
@@ -39,6 +42,7 @@ class Engine(Protocol):
     def submit(self, submission: Submission) -> Future[dict[str, object]]: ...
     def cancel(self, runs: list[int]) -> Future[list[Cancelled]]: ...
     def restart(self, runs: list[int]) -> Future[list[RunRecord]]: ...
+    def change(self, key: str, job: int, asked: Change) -> Future[dict[str, object]]: ...
     def runs_of(self, names: list[str]) -> list[int]: ...
 
 
@@ -55,18 +59,37 @@ class _Waiting:
 
 
 class Watched:
-    """Rows of runs; `look` after each piece of work of a transaction tells `on_change` of those that changed."""
+    """Rows of runs; `look` after each piece of work of a transaction tells `on_change` of those that changed, and then
+    `on_search` of each search, with the runs of its job."""
 
-    def __init__(self, on_change: Callable[[RunRecord | None, RunRecord], None]) -> None:
+    def __init__(
+        self,
+        on_change: Callable[[RunRecord | None, RunRecord], None],
+        on_search: Callable[[Standing, JobSpec, list[RunRecord]], None],
+    ) -> None:
         self.known: dict[int, RunRecord] = {}
         self._on_change = on_change
+        self._on_search = on_search
 
-    def look(self, records: Iterable[RunRecord]) -> None:
+    def look(
+        self,
+        records: Iterable[RunRecord],
+        searches: Mapping[int, Standing],
+        specs: Mapping[int, JobSpec],
+        jobs: Mapping[int, int],
+    ) -> None:
+        """`searches` and their `specs` by their jobs; `jobs` are those of the runs."""
+        has_changed = False
         for record in records:
             old = self.known.get(record.id)
             if record is not old and record != old:
                 self.known[record.id] = record
                 self._on_change(old, record)
+                has_changed = True
+        if has_changed:
+            for job, standing in searches.items():
+                mine = [record for run, record in self.known.items() if jobs[run] == job]
+                self._on_search(standing, specs[job], mine)
 
 
 class Writer:
@@ -234,6 +257,9 @@ class Hub(Process):
             self._answer(call, asked)
 
         self._then(self.engine.restart(self.engine.runs_of(names)), call, restarted)
+
+    def on_change(self, key: str, job: int, asked: Change, call: Call) -> None:
+        self._then(self.engine.change(key, job, asked), call, lambda answer: self._answer(call, answer))
 
     def _agent(self, token: str, call: Call) -> Agent | None:
         agent = self.engine.agent_of(token)

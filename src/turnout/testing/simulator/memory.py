@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from turnout.model.event import EventName
 from turnout.model.spec import JobSpec
 from turnout.model.state import ON_NODE, TERMINAL, RunState
+from turnout.plugin.sampler import Proposal
+from turnout.schedule import machine
 from turnout.schedule.record import Data, RunRecord, Step
 from turnout.schedule.replay import PastEvent
 from turnout.store.agents import Agent
+from turnout.store.searches import Standing
 from turnout.store.streams import Mark, StreamKey
 from turnout.wire.messages import Attempt
 
@@ -26,6 +29,8 @@ class Row:
     target: str
     queue: str
     outer: int | None = None
+    argv: tuple[str, ...] = ()
+    params: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -45,6 +50,9 @@ class Disk:
     """parents, and the agents where their script has run"""
     made: dict[int, int] = field(default_factory=dict)
     """of jobs whose parents share their children, how many there are"""
+    searches: dict[int, Standing] = field(default_factory=dict)
+    """by their jobs"""
+    proposals: dict[int, list[Proposal]] = field(default_factory=dict)
     agents: dict[int, Agent] = field(default_factory=dict)
     tokens: dict[int, str] = field(default_factory=dict)
     boots: dict[int, str] = field(default_factory=dict)
@@ -118,3 +126,14 @@ class Ledger:
             seq += 1
             self._events.append((record.id, PastEvent(self._tx.now, name, data)))
         return record if seq == record.event_seq else record._replace(event_seq=seq)
+
+
+def close_children(ledger: Ledger, now: float) -> None:
+    """Tells the parents of those children that just ended."""
+    for child in ledger.ended():
+        if child.parent is not None:
+            ledger.load([child.parent])
+            parent = ledger.get(child.parent)
+            assert parent is not None
+            if not parent.is_terminal:
+                ledger.apply(machine.child_ended(parent, child, now))

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from turnout.engine.changing import Change
 from turnout.engine.quiet import Quiet
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session
@@ -20,16 +21,19 @@ from turnout.plugin.provider import Failure, Launch
 from turnout.schedule.record import Cause, Lost, Returned, RunRecord
 from turnout.store.agents import Agent, AgentState
 from turnout.store.ledger import is_waiting
-from turnout.testing.simulator import actions
+from turnout.testing.simulator import actions, seeking
+from turnout.testing.simulator.desk import Desk
 from turnout.testing.simulator.hub import Hub, Watched, Writer
 from turnout.testing.simulator.link import Refused
 from turnout.testing.simulator.memory import Disk, Tx
+from turnout.testing.simulator.sampling import Life, Makers
 from turnout.testing.simulator.world import LEASE
 from turnout.wire.messages import Attempt, Grant, Hello, JobOrder, Orders, Poll, Stop, Welcome
 
 A = TypeVar("A")
 B = TypeVar("B")
 IDLE = 1.5
+GLANCE = 0.5
 MAX_RUNS = 3
 NODE = "yard"
 
@@ -37,7 +41,9 @@ NODE = "yard"
 class ModelEngine:
     """One life of a hub. All that outlives it is `disk`."""
 
-    def __init__(self, hub: Hub, disk: Disk, targets: Mapping[str, Target], watched: Watched) -> None:
+    def __init__(
+        self, hub: Hub, disk: Disk, targets: Mapping[str, Target], watched: Watched, lives: list[Life]
+    ) -> None:  # fmt: skip
         self._hub = hub
         self._disk = disk
         self._watched = watched
@@ -46,6 +52,8 @@ class ModelEngine:
         self._writer = Writer(hub, self._transact)
         self._known: dict[int, Agent] = {}
         self._quiet = Quiet()
+        self._next_glance = 0.0
+        self._desk = Desk(disk, Makers(lives), self._writer.write, self._end)
 
     def _transact(self, works: list[Callable[[Tx], Any]]) -> tuple[list[Any], set[str]]:
         tx = Tx(self._disk, self._hub.world.clock.time())
@@ -55,7 +63,8 @@ class ModelEngine:
                 results.append(work(tx))
             except Refused as refusal:
                 results.append(refusal)
-            self._watched.look(self._disk.records.values())
+            jobs = {run: row.job for run, row in self._disk.rows.items()} if self._disk.searches else {}
+            self._watched.look(self._disk.records.values(), self._disk.searches, self._disk.jobs, jobs)
         self._hub.world.seen |= tx.seen
         self._quiet.stir(tx.touched)
         return results, tx.touched
@@ -163,6 +172,18 @@ class ModelEngine:
 
         return _then(self._writer.submit(lambda tx: actions.preempt(tx, runs)), answer)
 
+    def change(self, key: str, job: int, asked: Change) -> Future[dict[str, object]]:
+        return self._writer.submit(lambda tx: seeking.change(tx, key, job, asked))
+
+    def _end(self, runs: list[RunRecord]) -> None:
+        """Their nodes have to end them."""
+        for record in runs:
+            session = self._sessions.get(record.agent) if record.agent is not None else None
+            if session is not None and record.cancel is not None:
+                stop = Stop(record.id, record.attempt, record.cancel.order)
+                session.stops.setdefault((record.id, record.attempt), stop)
+        self._hub.publish({f"agent:{record.agent}" for record in runs})
+
     # --- the fleet ----------------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
@@ -187,6 +208,9 @@ class ModelEngine:
             self._observe(target, now)
             self._start_needed(target, now)
             self._send_home(target)
+        is_glance = now >= self._next_glance
+        self._next_glance = now + GLANCE if is_glance else self._next_glance
+        self._desk.tend(self._hub.world.clock.time(), is_glance=is_glance)
 
     def _observe(self, target: Target, now: float) -> None:
         mine = {agent.handle or "": agent for agent in self._known.values() if agent.target == target.name}
@@ -291,7 +315,8 @@ class ModelEngine:
     def _new_session(self, agent: Agent, grants: list[Grant], current: dict[Attempt, str | None]) -> Session:
         session = Session(agent.id, agent.target, agent.node, MAX_RUNS, queue=agent.queue)
         session.grant(grants)
-        session.stops = {attempt: Stop(*attempt, cause) for attempt, cause in current.items() if cause is not None}
+        asked = {attempt: Cause(cause) for attempt, cause in current.items() if cause is not None}
+        session.stops = {attempt: Stop(*attempt, cause.order) for attempt, cause in asked.items()}
         return self._sessions.open(session, self._hub.monotonic())
 
 

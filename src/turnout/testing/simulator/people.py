@@ -7,10 +7,12 @@ from functools import partial
 
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import Submission
+from turnout.model.ids import parse_job_name
 from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec, Schedule
 from turnout.schedule.record import RunRecord
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Line, Weather
+from turnout.testing.simulator.seekers import Seeker, choose_search
 from turnout.testing.simulator.world import LEASE, Process, World
 from turnout.wire.messages import Attempt
 
@@ -37,13 +39,14 @@ _GPUS = (None, None, 1, None, None, 2, None)
 
 
 class Person(Process):
-    """Submits jobs to `targets`, and cancels and restarts some of what it got."""
+    """Submits jobs to `targets`, searches too if it `seeks`, and cancels and restarts some of what it got."""
 
-    def __init__(self, world: World, hub: Hub, weather: Weather, targets: list[str]) -> None:
+    def __init__(self, world: World, hub: Hub, weather: Weather, targets: list[str], *, seeks: bool = False) -> None:
         super().__init__(world, "person")
         self._hub = hub
         self._line = Line(world, weather, self, hub.receive)
         self._targets = targets
+        self._seeks = seeks
         self.asked: list[Asked] = []
         self.cancelled: dict[str, str] = {}
         """what the last answer to a cancel said of each run"""
@@ -56,6 +59,10 @@ class Person(Process):
             asked = Asked(f"key{number}", self._choose(number))
             self.asked.append(asked)
             asked.patient = self.world.rng.random() < 0.9
+            self.after(self.world.rng.uniform(0.0, until), partial(self._submit, asked))
+        for number in range(self.world.rng.choice((1, 1, 2)) if self._seeks else 0):
+            key = f"search{number}"
+            self.asked.append(asked := Asked(key, choose_search(self.world.rng, key, self._targets)))
             self.after(self.world.rng.uniform(0.0, until), partial(self._submit, asked))
 
     @property
@@ -95,6 +102,10 @@ class Person(Process):
         asked.answers.append(answer)
         self.world.note("person", "got", answer)
         names = [str(name) for name in answer["runs"]]
+        if asked.spec.search is not None and len(asked.answers) == 1:
+            Seeker(self, self._hub, self._line, asked.key, parse_job_name(str(answer["job"])) or 0).begin()
+        if asked.spec.search is not None:
+            names = self._some(names)
         if self.world.rng.random() < 0.25:
             if asked.spec.repeat > 1 and self.world.rng.random() < 0.5:
                 names = [f"{names[0]}.{self.world.rng.randint(1, asked.spec.repeat)}"]
@@ -103,6 +114,11 @@ class Person(Process):
             self.after(self.world.rng.choice((0.1, 0.5, 1.0, 3.0)), partial(self._restart, names))
         if self.world.rng.random() < 0.1:  # an answer that did not satisfy: the same again
             self._submit(asked)
+
+    def _some(self, parents: list[str]) -> list[str]:
+        """Of a search: all of it, what it does at one target, or one of its runs."""
+        rng = self.world.rng
+        return rng.choice((parents, parents, parents[:1], [f"{rng.choice(parents)}.{rng.randint(1, 3)}"]))
 
     def _not_submitted(self, asked: Asked, error: Exception) -> None:
         if asked.patient and not asked.answers:

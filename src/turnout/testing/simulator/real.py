@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +13,10 @@ from unittest import mock
 
 import sqlalchemy as sa
 
+from turnout.engine import desk as desk_module
 from turnout.engine import dispatch as dispatch_module
+from turnout.engine.changing import Change, change
+from turnout.engine.desk import Desk
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet
 from turnout.engine.pool import Pool
@@ -26,20 +29,27 @@ from turnout.engine.target import Target
 from turnout.errors import TurnoutError
 from turnout.model.event import EventName
 from turnout.model.ids import parse_job_name, run_name
+from turnout.model.spec import JobSpec
+from turnout.plugin.sampler import Proposal
 from turnout.schedule.record import RunRecord
 from turnout.schedule.replay import PastEvent
 from turnout.store import schema
+from turnout.store import searches as searches_module
 from turnout.store.agents import Agent, find_by_token
+from turnout.store.jobs import load_jobs
 from turnout.store.ledger import RECORD_COLUMNS, to_record
 from turnout.store.metrics import Series
+from turnout.store.requests import once
+from turnout.store.searches import OVER, Standing
 from turnout.store.streams import Mark
 from turnout.store.writer import Tx
 from turnout.testing.simulator.command import Truth
 from turnout.testing.simulator.hub import Hub, Watched, Writer
 from turnout.testing.simulator.link import Refused
 from turnout.testing.simulator.memory import Disk, Row
-from turnout.testing.simulator.model import IDLE, MAX_RUNS, NODE
+from turnout.testing.simulator.model import GLANCE, IDLE, MAX_RUNS, NODE
 from turnout.testing.simulator.people import Asked
+from turnout.testing.simulator.sampling import Life, Makers
 from turnout.wire.messages import Attempt, Grant, Hello, Orders, Poll, Welcome
 
 
@@ -53,6 +63,16 @@ class Database:
     def records(self, connection: sa.Connection) -> list[RunRecord]:
         return [to_record(row) for row in connection.execute(sa.select(*RECORD_COLUMNS).order_by(schema.runs.c.id))]
 
+    def searches(self, connection: sa.Connection) -> dict[int, Standing]:
+        jobs = connection.execute(sa.select(schema.searches.c.job_id).order_by(schema.searches.c.job_id)).scalars()
+        found = [searches_module.standing(connection, job) for job in list(jobs)]
+        return {standing.job: standing for standing in found if standing is not None}
+
+    @property
+    def is_searching(self) -> bool:
+        with self.engine.connect() as connection:
+            return any(standing.state != OVER for standing in self.searches(connection).values())
+
     def export(self, asked: list[Asked], truths: dict[Attempt, Truth]) -> Disk:
         """All of it in the form of the model's disk."""
         disk = Disk()
@@ -60,7 +80,13 @@ class Database:
             disk.records = {record.id: record for record in self.records(connection)}
             for row in connection.execute(sa.select(schema.runs)):
                 name = run_name(row.number, row.child or None)
-                disk.rows[row.id] = Row(name, row.number, row.child, row.job_id, row.target, row.queue, row.outer)
+                said = tuple(json.loads(row.argv)), json.loads(row.params)
+                place = row.target, row.queue, row.outer
+                disk.rows[row.id] = Row(name, row.number, row.child, row.job_id, *place, *said)
+            disk.searches = self.searches(connection)
+            for row in connection.execute(sa.select(schema.proposals).order_by(schema.proposals.c.number)):
+                proposal = Proposal(json.loads(row.params), json.loads(row.memo))
+                disk.proposals.setdefault(row.job_id, []).append(proposal)
             for row in connection.execute(sa.select(schema.events).order_by(schema.events.c.seq)):
                 past = PastEvent(row.time, EventName(row.event), json.loads(row.data))
                 disk.events.setdefault(row.run_id, []).append(past)
@@ -73,7 +99,8 @@ class Database:
             stored = _points(connection)
         specs = {one.key: one.spec for one in asked}
         for key, answer in disk.answers.items():
-            disk.jobs[parse_job_name(str(answer["job"])) or 0] = specs[key]
+            if key in specs:
+                disk.jobs[parse_job_name(str(answer["job"])) or 0] = specs[key]
         disk.points = _attribute(disk, truths, stored)
         return disk
 
@@ -106,7 +133,9 @@ def _attribute(
 class RealEngine:
     """One life of a hub on `database`."""
 
-    def __init__(self, hub: Hub, database: Database, targets: Mapping[str, Target], watched: Watched) -> None:
+    def __init__(
+        self, hub: Hub, database: Database, targets: Mapping[str, Target], watched: Watched, lives: list[Life]
+    ) -> None:  # fmt: skip
         self._hub = hub
         self._database = database
         self._watched = watched
@@ -116,6 +145,11 @@ class RealEngine:
         self.dispatch = Dispatch(
             store, hub.sessions, max_runs=lambda _agent, _cpus: MAX_RUNS, idle=lambda _agent: IDLE, quiet=self._quiet
         )
+        self._desk = Desk(store, self._end, Makers(lives))
+        self._next_glance = 0.0
+        self._known: dict[int, JobSpec] = {}
+        self._told: set[int] = set()
+        """the runs that have logged something in this life"""
         fresh = {name: Target(name, target.provider, target.terms) for name, target in targets.items()}
         self._fleet = _Fleet(
             store, hub.sessions, self.dispatch, fresh, Path("nodes"), "", NODE, lambda agent: None,
@@ -131,15 +165,38 @@ class RealEngine:
                     results.append(work(tx))
                 except TurnoutError as refusal:
                     results.append(Refused(refusal.status, refusal.message))
-                self._watched.look(self._database.records(connection))
+                self._look(connection)
+        self._told |= {int(topic.removeprefix("metrics:")) for topic in tx.touched if topic.startswith("metrics:")}
         self._quiet.stir(tx.touched)
         return results, tx.touched
 
     def recover(self) -> None:
         self._fleet.recover()
 
+    def _look(self, connection: sa.Connection) -> None:
+        searches = self._database.searches(connection)
+        runs = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.job_id)) if searches else ()
+        jobs = {row.id: row.job_id for row in runs}
+        self._watched.look(self._database.records(connection), searches, self._specs(connection, searches), jobs)
+
+    def _specs(self, connection: sa.Connection, jobs: Iterable[int]) -> dict[int, JobSpec]:
+        missing = set(jobs) - self._known.keys()
+        found = load_jobs(connection, missing) if missing else {}
+        self._known.update({job: each.spec for job, each in found.items()})
+        return self._known
+
     def tend(self, now: float) -> None:
         self._fleet.tend(now)
+        with self._database.engine.connect() as connection:
+            jobs = list(self._database.searches(connection))
+        is_glance = now >= self._next_glance
+        self._next_glance = now + GLANCE if is_glance else self._next_glance
+        for job in jobs:
+            self._desk.tend(job, self._told, is_glance=is_glance)
+
+    def _end(self, runs: list[RunRecord]) -> None:
+        self.dispatch.end(runs)
+        self._hub.publish({f"agent:{record.agent}" for record in runs})
 
     def agent_of(self, token: str) -> Agent | None:
         with self._database.engine.connect() as connection:
@@ -168,6 +225,9 @@ class RealEngine:
 
     def restart(self, runs: list[int]) -> Future[list[RunRecord]]:
         return self.dispatch.restart(runs, by="user")
+
+    def change(self, key: str, job: int, asked: Change) -> Future[dict[str, object]]:
+        return self._writer.submit(lambda tx: once(tx, key, key, lambda: change(tx, job, asked)))
 
     def runs_of(self, names: list[str]) -> list[int]:
         with self._database.engine.connect() as connection:
@@ -199,5 +259,6 @@ class _Store:
 @contextmanager
 def clock_of(hub: Hub) -> Iterator[None]:
     """While this lasts, the engine reads the hub's simulated clock."""
-    with mock.patch.object(dispatch_module, "time", mock.Mock(monotonic=hub.monotonic)):
+    clock = mock.Mock(monotonic=hub.monotonic, time=hub.world.clock.time)
+    with mock.patch.object(dispatch_module, "time", clock), mock.patch.object(desk_module, "time", clock):
         yield

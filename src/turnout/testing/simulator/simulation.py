@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from turnout.engine.target import Target, Terms
 from turnout.schedule.record import RunRecord
+from turnout.store.searches import OVER
 from turnout.testing.simulator.agent import Agent, Routes
 from turnout.testing.simulator.checks import Broken, check_change, check_end
 from turnout.testing.simulator.command import Truth
@@ -18,6 +19,8 @@ from turnout.testing.simulator.model import ModelEngine
 from turnout.testing.simulator.node import Machine
 from turnout.testing.simulator.people import Person
 from turnout.testing.simulator.real import Database, RealEngine, clock_of
+from turnout.testing.simulator.sampling import Life
+from turnout.testing.simulator.search_checks import SearchWatch, check_searches
 from turnout.testing.simulator.siding import Siding
 from turnout.testing.simulator.world import LEASE, Happening, World
 from turnout.testing.simulator.yard import Yard
@@ -55,24 +58,25 @@ class Outcome:
 
 class Simulation:
     """Made whole by its seed; `run` once. `real`: with the real engine on SQLite instead of its model. `sites`: what
-    there is are sites with queues of their own, which the model does not know. `spared`: kinds of faults that do not
-    happen."""
+    there is are sites with queues of their own, which the model does not know. `searches`: people submit those, too.
+    `spared`: kinds of faults that do not happen."""
 
     def __init__(
-        self, seed: int, *, real: bool = False, sites: bool = False, spared: frozenset[str] = frozenset(),
-        verbose: bool = False,
+        self, seed: int, *, real: bool = False, sites: bool = False, searches: bool = False,
+        spared: frozenset[str] = frozenset(), verbose: bool = False,
     ) -> None:  # fmt: skip
         self.world = world = World(seed, verbose=verbose)
         self.weather = Weather()
         self.truths: dict[Attempt, Truth] = {}
         self.disk = Disk()
         self.database = Database() if real else None
-        self.watched = Watched(self._changed)
+        self.watched = Watched(self._changed, SearchWatch(world).look)
+        self.lives: list[Life] = []
         self.hub = Hub(world, self._engine)
         names = ["left", "right"][: world.rng.choice((1, 2, 2))]
         self.has_sites = sites
         self.yards = {name: (Siding if sites else Yard)(self._machine(name), self._agent) for name in names}
-        self.person = Person(world, self.hub, self.weather, names)
+        self.person = Person(world, self.hub, self.weather, names, seeks=searches)
         self.faults = Faults(world, self.hub, list(self.yards.values()), self.weather, _FAULTS_SECONDS, spared)
 
     def run(self) -> Outcome:
@@ -84,6 +88,7 @@ class Simulation:
             if self.database is not None:
                 self.disk = self.database.export(self.person.asked, self.truths)
             check_end(self.disk, self.person, self.truths)
+            check_searches(self.disk, self.person, self.truths, self.lives)
             self._check_processes()
         except Exception as error:
             problem = error
@@ -115,7 +120,12 @@ class Simulation:
     def _is_over(self) -> bool:
         if self.world.faulty or self.person.is_waiting:
             return False
-        return all(record.is_terminal for record in self.watched.known.values())
+        return all(record.is_terminal for record in self.watched.known.values()) and not self._is_searching()
+
+    def _is_searching(self) -> bool:
+        if self.database is not None:
+            return self.database.is_searching
+        return any(standing.state != OVER for standing in self.disk.searches.values())
 
     def _changed(self, old: RunRecord | None, new: RunRecord) -> None:
         self.world.note("store", new.state, new.id, new.attempt)
@@ -138,16 +148,20 @@ class Simulation:
         terms = Terms(interval=LEASE / 12, most=3) if self.has_sites else Terms()
         targets = {name: Target(name, yard, terms) for name, yard in self.yards.items()}
         if self.database is not None:
-            return RealEngine(hub, self.database, targets, self.watched)
-        return ModelEngine(hub, self.disk, targets, self.watched)
+            return RealEngine(hub, self.database, targets, self.watched, self.lives)
+        return ModelEngine(hub, self.disk, targets, self.watched, self.lives)
 
 
 def _fate(grant: Grant) -> str:
-    return grant.argv[min(grant.attempt, len(grant.argv)) - 1]
+    """What a run of a search comes to is among its parameters; its parent script is fine."""
+    given = grant.params.get("fate")
+    fates = given.split() if isinstance(given, str) else ["ok"] if grant.argv == ["work"] else grant.argv
+    return fates[min(grant.attempt, len(fates)) - 1]
 
 
 def simulate(
-    seed: int, *, real: bool = False, sites: bool = False, spared: frozenset[str] = frozenset(), verbose: bool = False
-) -> Outcome:
+    seed: int, *, real: bool = False, sites: bool = False, searches: bool = False,
+    spared: frozenset[str] = frozenset(), verbose: bool = False,
+) -> Outcome:  # fmt: skip
     """Plays the simulation of that seed to its end."""
-    return Simulation(seed, real=real, sites=sites, spared=spared, verbose=verbose).run()
+    return Simulation(seed, real=real, sites=sites, searches=searches, spared=spared, verbose=verbose).run()

@@ -1,0 +1,1 @@
+"""Who proposes parameters: the samplers that turnout brings along."""

@@ -1,0 +1,1 @@
+"""Who ends runs early: the stoppers that turnout brings along."""
