@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.harness import wait_until
 
 USER = "turnout-box"
+PASSWORD = "open sesame, $(please) 'now'"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class Box:
         options = ", ".join(f'"{each}"' for each in self.options)
         rest = "".join(f", {key}: {value}" for key, value in more.items())
         return f"{{address: {USER}@127.0.0.1, port: {self.port}, ssh-options: [{options}]{rest}}}"
+
+    def entry_with_password(self) -> str:
+        """The same for who has no key, but the secret ``BOX``."""
+        options = ", ".join(f'"{each}"' for each in ("-F", "none", *self.options[4:]))
+        return f"{{address: {USER}@127.0.0.1, port: {self.port}, ssh-options: [{options}], password: secret:BOX}}"
 
     def drop_connections(self) -> None:
         """Every connection that is open now breaks, as if a cable had been pulled. New ones can be made."""
@@ -66,7 +72,7 @@ def running_box(program: str) -> Iterator[Box]:
     settings = {
         "Port": port, "ListenAddress": "127.0.0.1", "HostKey": folder / "host", "PidFile": folder / "pid",
         "AuthorizedKeysFile": folder / "authorized_keys", "StrictModes": "no", "UsePAM": "no",
-        "PasswordAuthentication": "no", "MaxStartups": "200:30:400", "MaxSessions": "200",
+        "PasswordAuthentication": "yes", "MaxStartups": "200:30:400", "MaxSessions": "200",
     }  # fmt: skip
     (folder / "config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     Path("/run/sshd").mkdir(exist_ok=True)
@@ -87,9 +93,15 @@ def make_user() -> Path:
         found = pwd.getpwnam(USER)
     except KeyError:
         subprocess.run(["useradd", "-m", "-s", "/bin/sh", USER], check=True)
-        subprocess.run(["usermod", "-p", "*", USER], check=True)  # without PAM, the usual `!` locks the user out
         found = pwd.getpwnam(USER)
+    # Without PAM the usual `!` would lock the user out. The hash is of `PASSWORD`, by SHA-512.
+    subprocess.run(["usermod", "-p", _hashed(PASSWORD), USER], check=True)
     return Path(found.pw_dir)
+
+
+def _hashed(password: str) -> str:
+    argv = ["openssl", "passwd", "-6", "-salt", "turnout", "-stdin"]
+    return subprocess.run(argv, input=password, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _ancestors(pid: int) -> list[int]:

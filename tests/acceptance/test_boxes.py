@@ -11,7 +11,7 @@ import pytest
 
 from tests import components
 from tests.harness import Cli, wait_until
-from tests.sshd import USER, Box, running_box
+from tests.sshd import PASSWORD, USER, Box, running_box
 
 pytestmark = [pytest.mark.xdist_group("sshd"), pytest.mark.timeout(150)]
 
@@ -46,6 +46,26 @@ def test_a_run_over_there(lab: Cli, box: Box) -> None:
     assert (lab.cwd / "got/after/output/model").read_text() == "weights"
     names = [event["event"] for event in lab.json("events", "run1")]
     assert names[:6] == ["created", "capture_before", "queued", "started", "download_before", "running"]
+
+
+def test_a_password_that_is_a_secret_opens_it(cli: Cli, box: Box) -> None:
+    """It is in no argument, no file of ours but the one of secrets, and nothing that is shown."""
+    cli.home.mkdir(parents=True, exist_ok=True)
+    (cli.home / "config.yaml").write_text(f"boxes:\n  far: {box.entry_with_password()}\n")
+    cli("secret", "set", "BOX", "--from-stdin", input=PASSWORD + "\n")
+    shell = 'echo "$USER"; ps -eo args | grep -c "open sesam[e]"; true'
+    assert cli("run", "--wait", "--target", "far", "sh", "-c", shell).stdout == f"{USER}\n0\n"
+    assert "sesame" not in cli("config", "show").stdout
+    found = [path for path in cli.home.rglob("*") if path.is_file() and b"open sesame" in path.read_bytes()]
+    assert [path.name for path in found] == ["secrets.json"]
+
+
+def test_a_wrong_password_is_said_to_be_refused(cli: Cli, box: Box) -> None:
+    cli.home.mkdir(parents=True, exist_ok=True)
+    (cli.home / "config.yaml").write_text(f"boxes:\n  far: {box.entry_with_password()}\n")
+    cli("secret", "set", "BOX", "--from-stdin", input="wrong\n")
+    done = cli("doctor", "far", check=False)
+    assert done.returncode != 0 and "Permission denied" in done.stdout + done.stderr
 
 
 def test_what_it_gets_of_the_environment(lab: Cli, box: Box) -> None:

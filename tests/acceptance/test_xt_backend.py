@@ -117,6 +117,18 @@ def test_submit_job_gets_the_job_as_the_document_says(cli: Cli, project: Path) -
     assert [run["state"] for run in cli.json("list", "runs", "job2")].count("completed") == 3
 
 
+def test_a_search_is_said_to_be_one_and_each_run_has_its_parameters(cli: Cli, project: Path) -> None:
+    (project / "turnout.yaml").write_text((project / "turnout.yaml").read_text().replace(", nodes: 1", ""))
+    (project / "hp.yaml").write_text("hyperparameter-distributions: {lr: [0.1, 0.2]}\n")
+    asked = ("--hp-config", "hp.yaml", "--search-type", "grid")
+    view = cli.json("run", "--wait", "--target", "cloud4x", *asked, "train.py", "--seed=[7]")
+    assert view["counts"] == {"completed": 2}
+    assert [given["using_hp"] for given in calls(cli, "adjust_run_commands")] == [True]
+    assert {given["using_hp"] for given in calls(cli, "submit_job")} == {True}
+    told = [cli("logs", f"run1.{number}").stdout.splitlines()[-1] for number in (1, 2)]
+    assert told == [f"training with ['--seed=7', '--lr={lr}'] on a G4" for lr in (0.1, 0.2)]
+
+
 def test_many_runs_are_one_job_there(cli: Cli, project: Path) -> None:
     (project / "turnout.yaml").write_text((project / "turnout.yaml").read_text().replace(", nodes: 1", ""))
     (project / "lines").write_text("echo one\necho two\necho three\n")

@@ -36,6 +36,8 @@ PAGES = [
     "docs/howto/xt-backends.md",
     "docs/howto/functions.md",
     "docs/howto/calculation-backends.md",
+    "docs/howto/searching.md",
+    "docs/howto/training-service.md",
 ]
 
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)

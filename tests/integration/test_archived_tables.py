@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,13 @@ import sqlalchemy as sa
 from tests.integration.storing import Lab, captured, ended, framed, logged, output, running, spool, staged
 from tests.integration.storing import lab as lab
 from turnout.blobs import BlobStore
+from turnout.engine.desk import Desk
 from turnout.errors import Conflict
 from turnout.hub import archives
 from turnout.hub.snapshots import Snapshots
+from turnout.model.search import Search
+from turnout.plugin.space import Range
+from turnout.search.spaces import to_plain
 from turnout.store import deletion, schema
 from turnout.store.archived import STAYS, TABLES
 
@@ -29,11 +34,16 @@ def test_every_table_with_rows_of_runs_is_cleared_by_a_deletion() -> None:
     assert of_runs == {table.name for table in deletion._OF_RUNS}
 
 
+_RUN = re.compile(r"run[0-9]+")
+
+
 def life(lab: Lab) -> None:
-    """Two jobs with everything that a node can tell of their runs."""
+    """Jobs with everything that a node can tell of their runs, a search among them."""
     lab.submit(("train",), ("train", "2"), workspace="lab", tags={"k": "v"})
     lab.submit(("other",), workspace="elsewhere")
-    agent = lab.agent()
+    lab.submit(("seek",), workspace="lab", search=Search(space=to_plain({"x": Range(0, 1)}), runs=1))
+    desk, agent = Desk(lab.store, lambda runs: None), lab.agent()
+    desk.tend(3)
     for grant in agent.take():
         told = framed(
             logged(1, loss=0.5),
@@ -43,6 +53,7 @@ def life(lab: Lab) -> None:
         )
         agent.tell(staged(grant), running(grant), output(grant, b"\xff\x00 bytes"), spool(grant, told))
         agent.tell(ended(grant), captured(grant, b"\xff\x00 bytes"))
+    desk.tend(3)
 
 
 def rows_of(lab: Lab, workspace: str) -> dict[str, list[tuple[object, ...]]]:
@@ -52,13 +63,14 @@ def rows_of(lab: Lab, workspace: str) -> dict[str, list[tuple[object, ...]]]:
     with lab.store.read() as connection:
         runs = sa.select(schema.runs.c.id).where(schema.runs.c.workspace == workspace)
         jobs = sa.select(schema.jobs.c.id).where(schema.jobs.c.workspace == workspace)
-        for table in (*(each.table for each in TABLES), schema.output):
-            owner = table.c.get("run_id", table.c.get("job_id") if table is schema.job_events else table.c.get("id"))
-            assert owner is not None
-            mine = owner.in_(jobs if table in (schema.jobs, schema.job_events) else runs)
+        tables = [(each.table, each.owner, each.is_of_jobs) for each in TABLES]
+        for table, owner, is_of_jobs in (*tables, (schema.output, "run_id", False)):
+            mine = table.c[owner].in_(jobs if is_of_jobs else runs)
             columns = [column for column in table.c if column.name not in names]
             select = sa.select(*columns).where(mine).order_by(*table.primary_key.columns)
-            found[table.name] = [tuple(map(str, row)) for row in connection.execute(select)]
+            found[table.name] = [
+                tuple(_RUN.sub("run", str(each)) for each in row) for row in connection.execute(select)
+            ]
     return found
 
 
@@ -69,10 +81,11 @@ def test_an_archive_goes_round(lab: Lab, tmp_path: Path) -> None:
     content = b"".join(archives._write(lab.store, blobs, archives._plan(lab.store, blobs, Snapshots(blobs), request)))
     incoming = archives._Incoming(lab.store, blobs, Snapshots(blobs), "copy", "", False)
     done = incoming.take(io.BytesIO(content))
-    assert (done["jobs"], done["runs"]) == (1, 2)
+    assert (done["jobs"], done["runs"]) == (2, 3)
     before = rows_of(lab, "lab")
     assert rows_of(lab, "copy") == before
     assert all(before[name] for name in ("events", "attempts", "output", "metrics", "metric_chunks", "params", "tags"))
+    assert before["searches"] and before["proposals"]
     with pytest.raises(Conflict):
         incoming.take(io.BytesIO(content))
 

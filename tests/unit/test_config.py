@@ -13,7 +13,7 @@ import keyring.backends.fail
 import keyring.backends.null
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from turnout import config
@@ -382,6 +382,7 @@ class TestWhateverIsWritten:
     def test_text(self, tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
         self._check(tmp_path_factory, text.encode("utf-8", "surrogatepass"))
 
+    @settings(suppress_health_check=[HealthCheck.too_slow])  # what is drawn is large, and the machine may be busy
     @given(content=st.dictionaries(NAMES, VALUES | st.dictionaries(st.text(max_size=8), VALUES, max_size=3)))
     def test_structures(self, tmp_path_factory: pytest.TempPathFactory, content: dict[str, object]) -> None:
         self._check(tmp_path_factory, json.dumps(content).encode())

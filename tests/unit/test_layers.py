@@ -48,8 +48,9 @@ SEES: dict[str, set[str]] = {
     | {"config", "futures", "turnout"},  # their interfaces over ours: what any user of turnout may import
     "hub": WORK,
     "ui": WORK | {"hub"},
-    "client": WORDS | {"spec", "query", "snapshot", "config", "home", "_version"},  # it checks and freezes by itself
-    "cli": {"client", "errors", "model", "query", "config", "home", "terminal", "_version"},
+    "client": WORDS
+    | {"plugin", "spec", "query", "search", "snapshot", "config", "home", "_version"},  # it checks and freezes itself
+    "cli": {"client", "compat", "errors", "model", "query", "config", "home", "terminal", "_version"},
     "turnout": {"client", "track", "futures", "errors", "_version"},
     "testing": ALL,
 }
@@ -62,6 +63,8 @@ PURE = {"model", "spec", "query", "schedule", "search", "pipeline"}
 IMPURE_MODULES = {
     "asyncio", "multiprocessing", "os", "random", "secrets", "socket", "subprocess", "threading", "time", "uuid",
 }  # fmt: skip
+#: Chance that is made from a seed alone.
+SEEDED = "random.Random"
 
 #: Libraries that one part alone may use.
 OWNED = {"sqlalchemy": "store", "alembic": "store"}
@@ -94,7 +97,7 @@ def objection(part: str, imported: str) -> str | None:
             return f"of turnout, {part} may see {', '.join(sorted(SEES[part])) or 'nothing'}"
     elif part in STDLIB_ONLY and top not in sys.stdlib_module_names:
         return f"{part} is stdlib only"
-    elif part in PURE and top in IMPURE_MODULES:
+    elif part in PURE and top in IMPURE_MODULES and imported != SEEDED:
         return f"{part} is pure"
     elif part != "testing" and OWNED.get(top, part) != part:
         return f"{top} belongs to {OWNED[top]} alone"

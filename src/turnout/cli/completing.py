@@ -21,7 +21,8 @@ Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def names_of(*kinds: str) -> Complete:
-    """Names of runs, jobs, experiments, workspaces, targets, nodes, boxes, shares, setups, secrets or settings."""
+    """Names of runs, jobs, experiments, workspaces, targets, nodes, boxes, shares, setups, secrets, settings,
+    providers, samplers or stoppers."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
         found = dict.fromkeys(name for kind in kinds for name in _quietly(kind, incomplete))
@@ -62,7 +63,11 @@ def _names(kind: str, incomplete: str) -> Iterator[str]:
         from turnout.config.providing import known_providers
 
         yield from known_providers(_settings())
-    if kind not in ("secrets", "settings", "boxes", "setups", "providers"):
+    elif kind in ("samplers", "stoppers"):
+        from importlib.metadata import entry_points
+
+        yield from sorted({point.name for point in entry_points(group=f"turnout.{kind}")})
+    if kind not in ("secrets", "settings", "boxes", "setups", "providers", "samplers", "stoppers"):
         from turnout.client import Client
 
         yield from _hub_names(Client(start=False), kind, incomplete)

@@ -26,8 +26,8 @@ class _Wish(Protocol):
     def json(self) -> bool: ...
 
 
-def follow(client: Client, answer: dict[str, Any], *, many: bool, how: _Wish) -> int:
-    """Until done, or Ctrl-C. With --wait, the exit code is the run's."""
+def follow(client: Client, answer: dict[str, Any], *, many: bool, how: _Wish, is_search: bool = False) -> int:
+    """Until done, or Ctrl-C. With --wait, the exit code is the run's; of a search, 1 if it failed."""
     name = answer["job"] if many else answer["runs"][0]
     try:
         if how.json:
@@ -35,10 +35,20 @@ def follow(client: Client, answer: dict[str, Any], *, many: bool, how: _Wish) ->
             render.print_json(view)
         else:
             with _telling_why(name):
-                view = _show_progress(client, answer["job"]) if many else _show_output(client, name)
+                view = _show(client, answer, many=many, is_search=is_search)
     except KeyboardInterrupt:
         return _detach(client, answer, name)
+    if how.wait and is_search:
+        return 0 if view["state"] == "completed" else 1
     return _exit_code(client, view, answer) if how.wait else 0
+
+
+def _show(client: Client, answer: dict[str, Any], *, many: bool, is_search: bool) -> dict[str, Any]:
+    if is_search:
+        from turnout.cli import searches
+
+        return searches.follow(client, answer["job"])
+    return _show_progress(client, answer["job"]) if many else _show_output(client, answer["runs"][0])
 
 
 @contextmanager

@@ -113,10 +113,17 @@ def show(name: str, json: bool) -> None:
         return
     for key, value in view.items():
         value = {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else value
-        if key == "history" or value in (None, "", [], {}) or (key == "remaining" and not value):
+        if key in ("history", "search") or value in (None, "", [], {}) or (key == "remaining" and not value):
             continue
         text = render.shown(value)
         print(f"{key:<12} {render.coloured(render.harmless(text), text) if key == 'state' else render.harmless(text)}")
+    if view.get("search"):
+        from turnout.cli import results, searches
+
+        for title, text in searches.described(client.search(view["name"])):
+            print(f"{title:<12} {render.harmless(text)}")
+        if told := results.what_matters(client, view["name"]):
+            print(f"{'matters':<12} {render.harmless(told)}")
     for attempt in view.get("history", [])[:-1]:
         told = f"{attempt['cause']} on {attempt['node']}" + (f": {attempt['message']}" if attempt["message"] else "")
         print(f"{'attempt ' + str(attempt['attempt']):<12} {render.harmless(told)}")

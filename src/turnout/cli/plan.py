@@ -9,9 +9,12 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.cli.progress import size
+from turnout.cli.spaces import in_words
+from turnout.client import searching
 from turnout.client.preparing import Prepared
 from turnout.model.inputs import Action, Input
 from turnout.model.measures import write_size
+from turnout.model.search import Search
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 
 _MOST_LINES = 20
@@ -24,7 +27,8 @@ def as_json(prepared: Prepared, notes: list[str]) -> dict[str, Any]:
     spec, snapshot = prepared.spec, prepared.snapshot
     return {
         "dry_run": True, "kind": str(spec.kind), "target": spec.target, "experiment": spec.experiment,
-        "workspace": spec.workspace, "name": spec.label, "runs": spec.commands,
+        "workspace": spec.workspace, "name": spec.label, "runs": _runs(spec),
+        "search": dataclasses.asdict(spec.search) if spec.search is not None else None,
         "commands": [list(run.argv) for run in spec.runs], "script": spec.script, "script_path": spec.script_path,
         "tags": spec.tags, "env": sorted(spec.env), "inherited_env": sorted(spec.inherited_env),
         "resources": dataclasses.asdict(spec.resources), "retry": spec.retry.failures, "priority": spec.priority,
@@ -44,6 +48,11 @@ def as_json(prepared: Prepared, notes: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _runs(spec: JobSpec) -> int | None:
+    """How many there will be; None = nobody knows yet."""
+    return spec.commands if spec.search is None else searching.size(spec.search)
+
+
 def _whole(spec: JobSpec) -> dict[str, Any]:
     """Every field, but of variables only their names."""
     unseen = dataclasses.replace(spec, env={}, inherited_env={})
@@ -59,9 +68,11 @@ def _input(given: Input | None) -> dict[str, Any] | None:
 
 
 def show(prepared: Prepared, notes: list[str]) -> None:
-    spec = prepared.spec
-    place = f"{spec.target}, experiment {spec.experiment}"
-    print(f"would submit {render.count(spec.commands, 'run')} to {place}; nothing was changed")
+    spec, runs = prepared.spec, _runs(prepared.spec)
+    many = render.count(runs, "run") if runs is not None else "any number of runs"
+    what = many if spec.search is None else f"a search of {many}"
+    targets = ", ".join([spec.target, *(name for name, *_ in prepared.others)])
+    print(f"would submit {what} to {targets}, experiment {spec.experiment}; nothing was changed")
     for title, text in _lines(prepared):
         print(f"  {title:<10}{render.harmless(text)}")
     for note in notes:
@@ -71,6 +82,8 @@ def show(prepared: Prepared, notes: list[str]) -> None:
 def _lines(prepared: Prepared) -> Iterator[tuple[str, str]]:
     spec, snapshot = prepared.spec, prepared.snapshot
     yield from _some("command", [_command(spec, run) for run in spec.runs])
+    if spec.search is not None:
+        yield from _search(spec.search)
     if spec.script is not None and spec.script_path is None:
         yield "script", "made by turnout:"
         yield from (("", line) for line in spec.script.splitlines())
@@ -90,6 +103,23 @@ def _lines(prepared: Prepared) -> Iterator[tuple[str, str]]:
     for title, text in _wishes(spec).items():
         if text:
             yield title, text
+
+
+def _search(search: Search) -> Iterator[tuple[str, str]]:
+    yield "sampler", " ".join([search.sampler, *_options(search.sampler_options)]) + f", seed {search.seed}"
+    yield from _some("parameter", [f"{name}: {text}" for name, text in in_words(search.space)])
+    if search.aims:
+        yield "objective", ", ".join(f"{aim.goal} {aim.metric}" for aim in search.aims)
+    if search.stopper is not None:
+        yield "stopper", " ".join([search.stopper, *_options(search.stopper_options)])
+    if search.seconds is not None:
+        yield "time", f"{render.span(search.seconds)} for all of it"
+    if search.whole:
+        yield "runs", "are all made when it is submitted"
+
+
+def _options(given: dict[str, Any]) -> list[str]:
+    return [f"{name}={value}" for name, value in given.items()]
 
 
 def _command(spec: JobSpec, run: RunSpec) -> str:
@@ -115,7 +145,7 @@ def _wishes(spec: JobSpec) -> dict[str, str]:
         "time": render.span(need.seconds) if need.seconds else "",
         "retry": str(spec.retry.failures or ""),
         "priority": str(spec.priority or ""),
-        "concurrent": f"{spec.concurrent} at once per node" if spec.concurrent else "",
+        "at once": f"{spec.concurrent}{'' if spec.search else ' per node'}" if spec.concurrent else "",
         "nodes": nodes,
         "parent": f"{spec.parent_script_path or 'a script of ours'}, once on each node" if spec.parent_script else "",
         "data": _words(spec.data),

@@ -1,21 +1,73 @@
-"""``turnout plot``: metrics over steps, one line per run, into a file."""
+"""``turnout plot``: metrics over steps, one line per run, into a file; or what a search found."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from turnout.cli import render
 from turnout.cli.guessing import unknown_names
 from turnout.client import Client
-from turnout.errors import InvalidInput, NotFound
+from turnout.errors import Conflict, InvalidInput, NotFound
+from turnout.model.ids import parse_job_name
 
 _ENDINGS = (".png", ".svg", ".pdf")
 _MOST_RUNS = 200
 _LEGEND_AT_MOST = 12
 
 
-def plot(metrics: list[str], names: list[str], filters: list[str], output: Path, json: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class OfRuns:
+    """Whose metrics to draw: the runs that have these names and fit the filters."""
+
+    names: list[str]
+    filters: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfSearch:
+    """What to draw of a search, as it was typed; None = nothing was said."""
+
+    kind: str | None
+    params: str | None
+    metric: str | None
+
+    @property
+    def is_asked(self) -> bool:
+        return (self.kind, self.params, self.metric) != (None, None, None)
+
+
+def plot(names: list[str], runs: OfRuns, search: OfSearch, output: Path | None, json: bool) -> None:
+    """Metrics `names`, or the search that is called so: if something is said that only a search has, or it is ``job7``
+    and no runs are chosen."""
+    is_job = len(names) == 1 and parse_job_name(names[0]) is not None and not runs.names and not runs.filters
+    if is_job or search.is_asked:
+        _plot_search(names, runs, search, output, json)
+    else:
+        plot_metrics(names, runs, output or Path("plot.png"), json)
+
+
+def _plot_search(names: list[str], runs: OfRuns, asked: OfSearch, output: Path | None, json: bool) -> None:
+    if len(names) != 1 or runs.names or runs.filters:
+        hint = "name the job of the search alone: `turnout plot job7 --kind importance`"
+        raise InvalidInput("--kind, --params and --metric are for one search", hint=hint)
+    from turnout.cli import search_plots
+
+    params, metrics = (_split(text) for text in (asked.params, asked.metric))
+    kind = asked.kind or "history"
+    try:
+        search_plots.plot(names[0], search_plots.Asked(kind=kind, params=params, metrics=metrics), output, json)
+    except Conflict as error:
+        hint = f"`turnout plot METRIC --runs {names[0]}` draws what its runs logged"
+        raise Conflict(error.message, hint=hint) from error
+
+
+def _split(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def plot_metrics(metrics: list[str], chosen: OfRuns, output: Path, json: bool) -> None:
     if output.suffix.lower() not in _ENDINGS:
         raise InvalidInput(f"cannot write {output.name!r}", hint=f"use an ending of {', '.join(_ENDINGS)}")
     try:
@@ -24,7 +76,7 @@ def plot(metrics: list[str], names: list[str], filters: list[str], output: Path,
         raise InvalidInput("plots need matplotlib", hint="pip install 'turnout[plot]'") from error
     matplotlib.use("Agg")
     client = Client()
-    runs = _choose(client, metrics, names, filters)
+    runs = _choose(client, metrics, chosen)
     drawn = _draw(client, metrics, runs, output)
     if json:
         render.print_json({"file": str(output), "metrics": metrics, "runs": drawn})
@@ -32,10 +84,10 @@ def plot(metrics: list[str], names: list[str], filters: list[str], output: Path,
         print(f"{output}: {', '.join(metrics)} of {render.count(len(drawn), 'run')}")
 
 
-def _choose(client: Client, metrics: list[str], names: list[str], filters: list[str]) -> list[dict[str, Any]]:
+def _choose(client: Client, metrics: list[str], of: OfRuns) -> list[dict[str, Any]]:
     """The named runs, the runs of named jobs, or the newest; of these, the ones that logged any of the metrics."""
     logged = " or ".join(f'metrics."{metric}" exists' for metric in metrics)
-    chosen = client.runs([*filters, logged], names=names, sort="name", limit=_MOST_RUNS)
+    chosen = client.runs([*of.filters, logged], names=of.names, sort="name", limit=_MOST_RUNS)
     if not chosen:
         unknown = unknown_names([f"metrics.{metric}" for metric in metrics], client.recorded_names())
         hint = "\n".join(unknown) or "`turnout show RUN` lists what a run logged"

@@ -71,8 +71,8 @@ def test(target: str, checks: Sequence[str], patience: float, report: Path | Non
     return 1 if told["failed"] else 0
 
 
-def new(name: str, batch: bool, json: bool) -> None:
-    made = Client().new_provider(name, current_directory(), batch=batch)
+def new(name: str, kind: str, json: bool) -> None:
+    made = Client().new_provider(name, current_directory(), kind=kind)
     if json:
         render.print_json(made)
         return

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from turnout.cli import render
+from turnout.cli.searched import Searched
 from turnout.client import Client, ask
 from turnout.client.preparing import Prepared, Wish, prepare
 from turnout.errors import InvalidInput
@@ -15,7 +16,7 @@ from turnout.model.spec import Resources, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Searched):
     """The options of ``turnout run`` as they were typed."""
 
     command: tuple[str, ...]
@@ -33,10 +34,8 @@ class Asked:
     grace: float | None
     retry: str | None
     priority: int
-    runs: int | None
     repeat: int | None
     nodes: int | None
-    schedule: str
     parent_script: str | None
     held: bool
     notify: str | None
@@ -73,7 +72,16 @@ class How:
 
 def run(asked: Asked, how: How) -> int:
     """Gives the exit code."""
-    return submit(prepare(_wish(asked), Home.from_env(), current_directory(), remember=not how.dry_run), how)
+    if asked.command and asked.command[0].endswith((".yaml", ".yml")):
+        from turnout.cli import searches
+
+        return searches.run(asked.command, _wish(asked), asked, how)
+    typed, wish = asked, _wish(asked)
+    if typed.is_search:
+        wish = replace(wish, search=typed.wish())
+    else:
+        typed.check_unused()
+    return submit(prepare(wish, Home.from_env(), current_directory(), remember=not how.dry_run), how)
 
 
 def submit(prepared: Prepared, how: How) -> int:
@@ -100,7 +108,8 @@ def submit(prepared: Prepared, how: How) -> int:
     from turnout.cli import follow
 
     spec = prepared.spec
-    code = follow.follow(client, answer, many=spec.commands > 1, how=how)
+    many = spec.commands > 1 or spec.search is not None
+    code = follow.follow(client, answer, many=many, is_search=spec.search is not None, how=how)
     if spec.notify == "bell" and sys.stderr.isatty():
         sys.stderr.write("\a")
     return code
@@ -112,8 +121,10 @@ def _wish(asked: Asked) -> Wish:
         gpu_memory=ask.size(asked.gpu_memory) if asked.gpu_memory is not None else None,
         seconds=ask.seconds(asked.time) if asked.time is not None else None,
     )  # fmt: skip
+    targets = asked.target.split(",") if asked.target is not None else [None]
     return Wish(
-        command=asked.command, target=asked.target, experiment=asked.experiment, workspace=asked.workspace,
+        command=asked.command, target=targets[0], also=tuple(filter(None, targets[1:])),
+        experiment=asked.experiment, workspace=asked.workspace,
         name=asked.name, tags=ask.pairs(asked.tags, "--tag"), env=ask.pairs(asked.env, "--env"), resources=resources,
         grace=asked.grace,
         retry=ask.retry(asked.retry) if asked.retry is not None else None, priority=asked.priority,

@@ -32,6 +32,9 @@ class Hub(Protocol):
     def leave_target(self, name: str, target: TargetSettings, *, force: bool) -> View: ...
 
 
+_SSH = ("port", "ssh-options", "password", "passphrase")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewBox:
     """What is said of a box when it is added; None = as it is without that."""
@@ -42,17 +45,21 @@ class NewBox:
     max_runs: int | None = None
     python: str | None = None
     ssh_options: Sequence[str] = ()
+    password: str | None = None
+    """``secret:NAME``, as is `passphrase`"""
+    passphrase: str | None = None
 
     def entry(self) -> dict[str, object]:
         """For the section ``boxes``."""
         told = {
             "address": self.address, "port": self.port, "max-runs": self.max_runs,
-            "python": self.python, "ssh-options": list(self.ssh_options) or None,
+            "python": self.python, "ssh-options": list(self.ssh_options) or None, "password": self.password,
+            "passphrase": self.passphrase,
         }  # fmt: skip
         return {name: value for name, value in told.items() if value is not None}
 
     def settings(self) -> BoxSettings:
-        own = {name: value for name, value in self.entry().items() if name in ("port", "ssh-options")}
+        own = {name: value for name, value in self.entry().items() if name in _SSH}
         return BoxSettings(address=self.address, max_runs=self.max_runs, python=self.python, settings=own)
 
 

@@ -17,10 +17,12 @@ from turnout.client.lists import Lists
 from turnout.client.machines import Machines
 from turnout.client.output import OutputStream
 from turnout.client.providing import Providing
+from turnout.client.results import Results
 from turnout.client.services import Services
 from turnout.errors import HubUnreachable, NotFound, TurnoutError, from_dict
 from turnout.home import Home, current_directory
 from turnout.model.ids import parse_job_name, parse_run_name
+from turnout.model.search import Search
 from turnout.model.spec import JobSpec
 from turnout.model.state import TERMINAL
 from turnout.wire import pack
@@ -44,7 +46,7 @@ class RunFailed(TurnoutError):
     exit_code = 1
 
 
-class Client(Lists, Keeping, Machines, Providing, Services):
+class Client(Lists, Keeping, Machines, Providing, Services, Results):
     """The hub of this user (or of `home`), started when it is needed. Not for use by several threads at once."""
 
     def __init__(self, home: str | Path | None = None, *, start: bool = True) -> None:
@@ -181,14 +183,43 @@ class Client(Lists, Keeping, Machines, Providing, Services):
         """The job once it is over, or as it is after `seconds`."""
         return self._view("GET", self._job(name, "wait") + f"?seconds={seconds:.3f}", timeout=seconds + 30)
 
+    # --- searches ---------------------------------------------------------------------------------------------------
+
+    def search(self, job: str) -> View:
+        """How a search stands: its budget, how its runs are, the best so far. Conflict for a job that is none."""
+        return self._view("GET", self._job(job, "search"))
+
+    def best(self, job: str, most: int = 1) -> list[View]:
+        """The best runs of a search, the best first; with several objectives, those that none beats."""
+        return list(self._json("GET", self._job(job, "search/best") + f"?most={most}"))
+
+    def tried(self, job: str) -> list[View]:
+        """All that a search has tried: runs, parameters, states and the values of its objectives, in order."""
+        return list(self._json("GET", self._job(job, "search/tried")))
+
+    def check_search(self, search: Search) -> None:
+        """InvalidInput or NotFound for one that its sampler or stopper would refuse. Nothing is changed."""
+        self._json("POST", "/api/searches/check", encode(search))
+
+    def change_search(
+        self, job: str, *, action: str | None = None, runs: int | None = None, seconds: float | None = None,
+        more: bool = False, concurrent: int | None = None,
+    ) -> View:  # fmt: skip
+        """Pauses or resumes a search, or changes what it may use; `more` counts on top of what it had. As `search`."""
+        body = {"action": action, "runs": runs, "seconds": seconds, "more": more, "concurrent": concurrent}
+        return self._view("POST", self._job(job, "search"), encode(body))
+
     # --- steering ---------------------------------------------------------------------------------------------------
 
     def cancel(
-        self, runs: Sequence[str] = (), *, job: str | None = None, everything: bool = False, place: str | None = None
-    ) -> list[View]:
-        """Cancels these runs, a job, or everything (at a target or node: `place`), and tells what became of each."""
+        self, runs: Sequence[str] = (), *, job: str | None = None, everything: bool = False, place: str | None = None,
+        stopped: str | None = None,
+    ) -> list[View]:  # fmt: skip
+        """Cancels these runs, a job, or everything (at a target or node: `place`), and tells what became of each.
+        `stopped`: why they are not worth going on; they end ``stopped`` then."""
         runs = [self.stands_for(name) for name in runs]
         body = {"runs": runs, "job": job and self.stands_for(job), "all": everything, "place": place}
+        body |= {} if stopped is None else {"stopped": stopped}
         return list(self._json("POST", "/api/cancel", encode(body), timeout=_SLOW))
 
     def release(self, *names: str) -> list[str]:

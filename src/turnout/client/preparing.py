@@ -9,26 +9,29 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from turnout import config as configuration
-from turnout.client import ask, containers, inputs, own_code, pythons, references, setups
+from turnout.client import ask, containers, inputs, own_code, pythons, references, searching, setups
 from turnout.client.layout import Layout, code_dirs, tree_path
+from turnout.client.searching import SearchWish
 from turnout.config import by_path
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import Home
 from turnout.model.container import Container
 from turnout.model.ids import check_env_key, check_label, check_tag_key
 from turnout.model.limits import check_amount
+from turnout.model.search import Elsewhere, Search
 from turnout.model.setup import Setup
-from turnout.model.spec import JobSpec, Resources, Retry, Schedule
+from turnout.model.spec import JobSpec, Resources, Retry, RunSpec, Schedule
 from turnout.snapshot import Joined, Limits, Part, Sink, Snapshot, capture, join
 from turnout.spec.check import check
 
 #: A run started from within a run is its own run.
 _NOT_INHERITED = (
     "TURNOUT_RUN_", "TURNOUT_ATTEMPT", "TURNOUT_SPOOL", "TURNOUT_PARAMS", "TURNOUT_OUTPUT_DIR", "TURNOUT_JOB",
-    "TURNOUT_NODE", "TURNOUT_DATA_DIR", "TURNOUT_MODEL_DIR", "TURNOUT_SECRET_", "XT_",
+    "TURNOUT_NODE", "TURNOUT_DATA_DIR", "TURNOUT_MODEL_DIR", "TURNOUT_SECRET_", "XT_", "NNI_",
+    "REUSE_MODE", "MULTI_PHASE", "SDK_PROCESS",
 )  # fmt: skip
 
 _GROUPS = ("all", "minimal")
@@ -80,6 +83,13 @@ class Wish:
     working_dir: str | None = None
     after: tuple[str, ...] | None = None
     after_omit: tuple[str, ...] | None = None
+    search: SearchWish | None = None
+    also: tuple[str, ...] = ()
+    """further targets of a search"""
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    """what of the settings of its targets is different for this job"""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """what each of its runs is told as its parameters"""
 
 
 class Hub(Sink, inputs.Binder, own_code.Definer, Protocol):
@@ -96,6 +106,8 @@ class Prepared:
     """as the settings here have it; None = as the hub has it"""
     own: own_code.OwnCode | None = None
     """the code that serves the target, where that is the user's"""
+    others: tuple[tuple[str, configuration.TargetSettings, own_code.OwnCode | None], ...] = ()
+    """further targets of a search"""
 
     def deliver(self, hub: Hub) -> JobSpec:
         """Brings the files to where they are kept; the whole specification. May be repeated."""
@@ -105,6 +117,8 @@ class Prepared:
             spec = replace(spec, place=defined["place"])
             if self.own is not None and snapshot is not None and defined["launches"] == "runs":
                 snapshot = self.own.joined(snapshot)
+        places = [(name, own_code.define(hub, name, target, own)["place"]) for name, target, own in self.others]
+        spec = replace(spec, also=tuple(Elsewhere(target=name, place=place) for name, place in places))
         if snapshot is None:
             return spec
         if not snapshot.entries:
@@ -122,9 +136,10 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
     gathered = configuration.gather(home.config_file, project, _options(wish))
     settings = _checked_settings(gathered)
     _check_target(settings.general.target, settings)
-    if wish.nodes is None:
+    if wish.nodes is None and wish.search is None:
         wish = replace(wish, nodes=settings.targets[settings.general.target].nodes)
-    target = served(settings.general.target, settings)
+    target = replace(served(settings.general.target, settings), **wish.terms)
+    others = _others(wish, settings)
     layout, setup, container = _surroundings(wish, settings, cwd)
     spec = _specify(wish, settings, layout, setup, container)
     spec = with_secrets(spec, home, is_here=target.service == "local")
@@ -132,7 +147,7 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
         raise InvalidInput("--no-snapshot and --code-dir exclude each other", hint="leave one of them out")
     check(replace(spec, data=None, model=None))  # those are bound to their files when they are delivered
     if not wish.snapshot:
-        return Prepared(spec, None, target, own_code.named(target.service, settings))
+        return Prepared(spec, None, target, own_code.named(target.service, settings), others)
     if remember:
         home.make()
     code = settings.code
@@ -144,7 +159,20 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
         return capture(directory, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
 
     frozen = _checked(join([Part(freeze(each.source, code.code_omit), each.place) for each in layout.dirs]), layout)
-    return Prepared(spec, frozen, target, own_code.find(target.service, settings, frozen, freeze))
+    return Prepared(spec, frozen, target, own_code.find(target.service, settings, frozen, freeze), others)
+
+
+def _others(
+    wish: Wish, settings: configuration.Config
+) -> tuple[tuple[str, configuration.TargetSettings, own_code.OwnCode | None], ...]:
+    """The further targets of a search, as who serves them needs them."""
+    if wish.also and wish.search is None:
+        hint = "give one --target, or search: `turnout run --help` shows how"
+        raise InvalidInput("only a search goes to several targets", hint=hint)
+    for name in wish.also:
+        _check_target(name, settings)
+    found = [(name, replace(served(name, settings), **wish.terms)) for name in wish.also]
+    return tuple((name, target, own_code.named(target.service, settings)) for name, target in found)
 
 
 def _checked(frozen: Joined, layout: Layout) -> Joined:
@@ -163,7 +191,7 @@ def _surroundings(
     setup = setups.specify(wish.setup or target.setup, settings.setups, python=ask.python_here())
     of_setup = settings.setups[setup.name].docker if setup is not None else None
     container = containers.specify(wish.docker, setup, of_setup, target.docker)
-    is_here = settings.provider_of(target) == "local" and container is None  # an image has programs of its own
+    is_here = _is_here(wish, settings) and container is None  # an image has programs of its own
     default_env = settings.general.default_env if container is None else None
     layout = Layout(
         cwd=cwd, dirs=code_dirs(settings.code.code_dirs, cwd),
@@ -223,15 +251,16 @@ def _specify(
         check_env_key(key)
     what = ask.understand(list(wish.command), wish.multi, layout, settings.commands, wish.several)
     parent_script, parent_script_path = ask.parent_script(wish.parent_script, layout)
-    is_here = settings.provider_of(settings.targets[target]) == "local"
+    is_here = _is_here(wish, settings)
     asked = inputs.Asked(share=wish.data, action=wish.data_action)
     data = inputs.specify("data", settings.data, asked, cwd=layout.cwd, is_here=is_here)
     asked = inputs.Asked(share=wish.model, action=wish.model_action)
     model = inputs.specify("model", settings.model, asked, cwd=layout.cwd, is_here=is_here)
     after = (*settings.after_files.after_dirs, *(f"!{pattern}" for pattern in settings.after_files.after_omit))
-    repeat, total = _children(wish, len(what.runs))
+    search = _search(wish, what.runs, layout.cwd)
+    repeat, total = _children(wish, len(what.runs)) if search is None else (1, None)
     return JobSpec(
-        kind=what.kind, display=what.display, runs=what.runs, script=what.script,
+        kind=what.kind, display=what.display, runs=_with_params(what.runs, wish.params), script=what.script,
         script_path=what.script_path, repeat=repeat, total=total, target=target, experiment=experiment,
         workspace=workspace, label=wish.name, tags=dict(wish.tags), env=env,
         notify=ask.notice(general.notify),
@@ -243,8 +272,30 @@ def _specify(
         schedule=wish.schedule,
         parent_script=parent_script, parent_script_path=parent_script_path, data=data, model=model, setup=setup,
         container=container,
-        working_dir=layout.working_dir, after=after,
+        working_dir=layout.working_dir, after=after, search=search,
     )  # fmt: skip
+
+
+def _with_params(runs: tuple[RunSpec, ...], params: Mapping[str, Any]) -> tuple[RunSpec, ...]:
+    return tuple(replace(run, params={**run.params, **params}) for run in runs) if params else runs
+
+
+def _is_here(wish: Wish, settings: configuration.Config) -> bool:
+    """Whether all its runs are on this machine."""
+    targets = (settings.general.target, *wish.also)
+    return all(settings.provider_of(settings.targets[name]) == "local" for name in targets)
+
+
+def _search(wish: Wish, runs: Sequence[RunSpec], cwd: Path) -> Search | None:
+    if wish.search is None:
+        return None
+    for option, value in (("--multi", wish.multi), ("--repeat", wish.repeat), ("--nodes", wish.nodes)):
+        if value is not None:
+            hint = f"leave {option} out; a target's own settings say how many nodes it has"
+            raise InvalidInput(f"{option} and a search exclude each other", hint=hint)
+    if len(runs) != 1:
+        raise InvalidInput("a search has one command", hint="write it behind the options")
+    return searching.specify(wish.search, runs[0], cwd)
 
 
 def _children(wish: Wish, commands: int) -> tuple[int, int | None]:

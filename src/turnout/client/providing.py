@@ -46,10 +46,10 @@ class Providing:
 
         return providers.tested(self._home, providers.Test(target, checks, patience), tell)
 
-    def new_provider(self, name: str, directory: str | Path, *, batch: bool = False) -> View:
-        """Writes a package with a provider of that name, and tests of it that pass, below `directory`; `batch`: of a
-        scheduler that is used by commands. ``{"directory", "files", "package", "class"}``. Conflict when it is there
-        already."""
+    def new_provider(self, name: str, directory: str | Path, *, kind: str = "plain") -> View:
+        """Writes a package with a provider of that name, and tests of it that pass, below `directory`; `kind`:
+        ``batch`` for a scheduler that is used by commands, ``training-service`` for a class that is NNI's.
+        ``{"directory", "files", "package", "class"}``. Conflict when it is there already."""
         from turnout.client import skeleton
 
-        return skeleton.write(name, Path(directory), is_batch=batch)
+        return skeleton.write(name, Path(directory), kind=kind)

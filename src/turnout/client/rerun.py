@@ -38,17 +38,29 @@ class Changes:
 def prepare(told: Mapping[str, Any], changes: Changes, home: Home, cwd: Path) -> Prepared:
     """The job to submit, with the environment and the settings of here and now.
 
-    InvalidInput when a variable that was set for the run has no value here now.
+    InvalidInput when a variable that was set for the run has no value here now; NotFound when the settings have no
+    target any more that a search went to as well.
     """
     settings = configuration.settings_at(cwd, home)
     spec = _respecify(told, changes, settings.general)
     target = served(spec.target, settings) if spec.target in settings.targets else None
-    is_here = target is not None and target.service == "local"
+    others = tuple(_other(each.target, settings) for each in spec.also)
+    is_here = target is not None and all(each.service == "local" for each in (target, *(other[1] for other in others)))
     spec = replace(spec, inherited_env=surroundings(settings.general, is_here=is_here))
     spec = with_secrets(spec, home, is_here=is_here)
     check(spec)
     own = own_code.named(target.service, settings) if target is not None else None
-    return Prepared(spec, None, target, own)
+    return Prepared(spec, None, target, own, others)
+
+
+def _other(
+    name: str, settings: configuration.Config
+) -> tuple[str, configuration.TargetSettings, own_code.OwnCode | None]:
+    """A further target of a search."""
+    if name not in settings.targets:
+        raise NotFound(f"no target {name!r}", hint="give it --target, and it goes there alone")
+    target = served(name, settings)
+    return name, target, own_code.named(target.service, settings)
 
 
 def _respecify(told: Mapping[str, Any], changes: Changes, general: configuration.General) -> JobSpec:
@@ -62,7 +74,7 @@ def _respecify(told: Mapping[str, Any], changes: Changes, general: configuration
         )
     env = {name: os.environ[name] for name in told["env_names"] if name not in given} | given
     if changes.target is not None:
-        spec = replace(spec, target=check_label(changes.target, "target"), place=None)
+        spec = replace(spec, target=check_label(changes.target, "target"), place=None, also=())
     spec = replace(spec, env=env, tags={**spec.tags, TAG: str(told["run"])})
     return spec if changes.arguments is None else with_arguments(spec, changes.arguments)
 
@@ -74,6 +86,7 @@ def command_of(spec: JobSpec) -> list[str]:
 
 
 def with_arguments(spec: JobSpec, arguments: Sequence[str]) -> JobSpec:
+    _check_no_search(spec)
     (run,) = spec.runs
     argv = tuple(arguments) if spec.script is not None else (*run.argv[:1], *arguments)
     changed = replace(spec, runs=(replace(run, argv=argv),))
@@ -84,6 +97,7 @@ def with_command(spec: JobSpec, command: Sequence[str]) -> JobSpec:
     """InvalidInput for another script: it is part of what was frozen."""
     if not command:
         raise InvalidInput("no command", hint="nothing was submitted")
+    _check_no_search(spec)
     if spec.script is None:
         (run,) = spec.runs
         return replace(spec, runs=(replace(run, argv=tuple(command)),), display=tuple(command))
@@ -91,6 +105,13 @@ def with_command(spec: JobSpec, command: Sequence[str]) -> JobSpec:
         hint = f"keep {spec.display[0]} as the first word; `turnout run {command[0]} …` runs another"
         raise InvalidInput(f"a rerun of {spec.display[0]} cannot run {command[0]}", hint=hint)
     return with_arguments(spec, command[1:])
+
+
+def _check_no_search(spec: JobSpec) -> None:
+    """Its parameters stand in the command, or come behind it."""
+    if spec.search is not None:
+        hint = "leave the arguments and --edit out, rerun one of its runs, or start another search"
+        raise InvalidInput("a search is run again as it was", hint=hint)
 
 
 def _editor() -> list[str]:

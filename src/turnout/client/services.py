@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from turnout.client.encoding import encode
 from turnout.errors import HubUnreachable, NotFound, from_dict
@@ -35,6 +36,12 @@ class StatusWish:
 
 class Services(ABC):
     """The part of the client that asks them."""
+
+    def trial_token(self, run: str) -> View:
+        """What a TrialKeeper needs to take this run: ``{"run", "job", "token", "ticket"}``. Conflict when it does not
+        wait for one."""
+        answer = self._request("POST", f"/api/runs/{quote(run, safe='')}/trial-token")
+        return dict(json.loads(answer.read()))
 
     @abstractmethod
     def _request(

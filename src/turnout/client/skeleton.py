@@ -15,15 +15,24 @@ from turnout.errors import Conflict, InvalidInput
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 #: file of the package -> the text it is made of
 _SHARED = {"pyproject.toml": "pyproject.toml", "README.md": "README.md"}
-_PLAIN = {"src/@package@/__init__.py": "plain.py", "tests/test_contract.py": "plain_test.py"}
-_BATCH = {
-    "src/@package@/__init__.py": "batch.py", "tests/test_contract.py": "batch_test.py", "tests/toy.py": "toy.py",
+_KINDS = {
+    "plain": {**_SHARED, "src/@package@/__init__.py": "plain.py", "tests/test_contract.py": "plain_test.py"},
+    "batch": {
+        **_SHARED, "src/@package@/__init__.py": "batch.py", "tests/test_contract.py": "batch_test.py",
+        "tests/toy.py": "toy.py",
+    },
+    "training-service": {
+        "pyproject.toml": "training_service.toml", "README.md": "training_service.md",
+        "src/@package@/__init__.py": "training_service.py", "tests/test_contract.py": "training_service_test.py",
+    },
 }  # fmt: skip
+#: What the class is called after the provider, and how it is named.
+_CLASSES = {"plain": ":@Class@Provider", "batch": ":@Class@Provider", "training-service": ".@Class@Service"}
 
 
-def write(name: str, below: Path, *, is_batch: bool) -> dict[str, Any]:
-    """All of it, or nothing. InvalidInput when the name is none, Conflict when there is such a provider, or directory,
-    already."""
+def write(name: str, below: Path, *, kind: str) -> dict[str, Any]:
+    """All of it, or nothing; `kind`: plain, batch or training-service. InvalidInput when the name is none, Conflict
+    when there is such a provider, or directory, already."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is no name of a provider", hint="use small letters, digits and dashes: my-cluster"
@@ -35,7 +44,7 @@ def write(name: str, below: Path, *, is_batch: bool) -> dict[str, Any]:
         "@name@": name, "@package@": f"turnout_provider_{name.replace('-', '_')}",
         "@Class@": "".join(part.capitalize() for part in name.split("-")),
     }  # fmt: skip
-    texts = {_filled(path, words): _filled(_text(source), words) for path, source in _sources(is_batch).items()}
+    texts = {_filled(path, words): _filled(_text(source), words) for path, source in _KINDS[kind].items()}
     if directory.exists():
         raise Conflict(f"{directory} is there already", hint="give another name, or remove it")
     fresh = below / f".{directory.name}.new"
@@ -51,12 +60,8 @@ def write(name: str, below: Path, *, is_batch: bool) -> dict[str, Any]:
         raise InvalidInput(f"{directory} cannot be written: {error.strerror}", hint=hint) from error
     return {
         "directory": str(directory), "files": [str(directory / path) for path in texts],
-        "package": words["@package@"], "class": f"{words['@package@']}:{words['@Class@']}Provider",
+        "package": words["@package@"], "class": _filled(f"@package@{_CLASSES[kind]}", words),
     }  # fmt: skip
-
-
-def _sources(is_batch: bool) -> dict[str, str]:
-    return {**_SHARED, **(_BATCH if is_batch else _PLAIN)}
 
 
 def _text(name: str) -> str:

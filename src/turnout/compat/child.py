@@ -14,17 +14,21 @@ import sys
 import threading
 from typing import Any
 
-from turnout.compat import aliases, loading
+from turnout.compat import aliases, loading, searchers
 from turnout.compat.kept import Kept
-from turnout.plugin.provider import Failure, Provider
-from turnout.plugin.remote import METHODS, Plugin, plain
+from turnout.plugin import remote, searching
+from turnout.plugin.provider import Failure
+from turnout.plugin.remote import Plugin, plain
+from turnout.plugin.searching import Searcher
+
+_METHODS = {**remote.METHODS, **searching.METHODS}
 
 
 class Child:
     """Its instances: one for each plugin it was asked for."""
 
     def __init__(self) -> None:
-        self._made: dict[str, Provider] = {}
+        self._made: dict[str, Any] = {}
 
     def answer(self, line: bytes) -> bytes:
         """What a request is answered. Never raises: whatever the plugin does is told."""
@@ -45,17 +49,17 @@ class Child:
             sys.stderr.flush()
 
     def _call(self, request: dict[str, Any]) -> object:
-        provider = self._provider(request["plugin"])
+        made = self._instance(request["plugin"])
         name = request["method"]
         if name == "describe":
-            return loading.describe(provider)
-        method = getattr(provider, name)
-        return method(*METHODS[name].read(request["arguments"]))
+            return loading.describe(made)
+        method = getattr(made, name)
+        return method(*_METHODS[name].read(request["arguments"]))
 
-    def _provider(self, raw: dict[str, Any]) -> Provider:
+    def _instance(self, raw: dict[str, Any]) -> Any:
         key = json.dumps(raw, sort_keys=True)
         if key not in self._made:
-            self._made[key] = loading.make(Plugin(**raw))
+            self._made[key] = searchers.make(Searcher(**raw)) if "kind" in raw else loading.make(Plugin(**raw))
         return self._made[key]
 
 

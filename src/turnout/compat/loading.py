@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import turnout.errors
+from turnout.compat.nni.adapter import TrainingServiceProvider
 from turnout.compat.xt.adapter import XtProvider
 from turnout.config import TargetSettings
 from turnout.config.kinds import keys_of
@@ -20,9 +21,10 @@ from turnout.config.shapes import shapes_of
 from turnout.plugin.foreign import Foreign
 from turnout.plugin.provider import Capabilities, Failure, Provider
 from turnout.plugin.remote import Description, Plugin
+from turnout.plugin.telling import Telling
 
 #: What a class may be instead of a Provider.
-_ADAPTERS: tuple[type[XtProvider], ...] = (XtProvider,)
+_ADAPTERS: tuple[type[XtProvider] | type[TrainingServiceProvider], ...] = (XtProvider, TrainingServiceProvider)
 #: The keys of any target and service.
 _COMMON = frozenset({*keys_of(TargetSettings), "type"})
 _OURS = str(Path(turnout.errors.__file__).parent) + os.sep
@@ -64,6 +66,7 @@ def describe(provider: Provider) -> Description:
     return Description(
         name=provider.name, capabilities=provider.capabilities,
         seats={seat: provider.seat_max_runs(seat) for seat in provider.seats()}, foreign=isinstance(provider, Foreign),
+        telling=isinstance(provider, Telling),
     )  # fmt: skip
 
 

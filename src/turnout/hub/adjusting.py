@@ -100,13 +100,13 @@ def _draft(spec: JobSpec, numbers: Numbers, files: Path) -> Draft:
     job = job_name(numbers.job)
     return Draft(
         job=job, workspace=spec.workspace, experiment=spec.experiment, files=str(files),
-        runs=list(_runs(spec, numbers)), options=options_of(spec),
+        runs=list(_runs(spec, numbers)), options=options_of(spec), search=spec.search is not None,
     )  # fmt: skip
 
 
 def _runs(spec: JobSpec, numbers: Numbers) -> Iterator[DraftRun]:
     for index in range(spec.outer_runs):
-        run = spec.runs[index if spec.nodes is None else 0]
+        run = spec.runs[index if spec.nodes is None and spec.search is None else 0]
         script: Sequence[str] = spec.display[:1] if spec.script is not None else ()
         yield DraftRun(
             run=run_name(numbers.run + index), workspace=spec.workspace, experiment=spec.experiment,

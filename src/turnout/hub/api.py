@@ -15,6 +15,8 @@ from starlette.concurrency import run_in_threadpool
 from turnout._version import __version__
 from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
+from turnout.engine.making import Makers
+from turnout.engine.study import check_search
 from turnout.engine.submit import Submission, submit
 from turnout.errors import InvalidInput, NotFound
 from turnout.hub import listing, looking, shares
@@ -27,6 +29,7 @@ from turnout.hub.notifier import Notifier
 from turnout.hub.reading import Key, Streamed, reading
 from turnout.hub.snapshots import Snapshots
 from turnout.model.ids import target_of
+from turnout.model.search import Search
 from turnout.model.spec import JobSpec
 from turnout.spec.check import check
 from turnout.store import naming, overviews, reads
@@ -47,6 +50,8 @@ class CancelRequest(BaseModel):
     all: bool = False
     place: str | None = None
     """with `all`: only what was sent to the target, or is on the node, of this name"""
+    stopped: str | None = Field(default=None, max_length=1000)
+    """why they are stopped early, instead of cancelled"""
 
 
 class HubState(BaseModel):
@@ -58,6 +63,7 @@ class HubState(BaseModel):
     targets: Callable[[], dict[str, dict[str, Any]]]
     places: Callable[[], Collection[str]]
     adjusting: Adjusting
+    makers: Makers
     cancels: Cancels
 
 
@@ -123,18 +129,28 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         if spec.where not in hub.places():
             known = ", ".join(sorted({target_of(place) for place in hub.places()}))
             raise NotFound(f"no target {spec.target!r}", hint=f"known targets: {known}")
+        for each in spec.also:
+            if each.where not in hub.places():
+                raise NotFound(f"no target {each.target!r}", hint="`turnout list targets` shows what there is")
         inputs = [each.manifest for each in (spec.data, spec.model) if each is not None]
         named = [digest for digest in (spec.before, *inputs) if digest is not None]
         absent = await run_in_threadpool(snapshots.absent, named)
         if absent:
             hint = "submit it again: what is missing is sent then"
             raise InvalidInput("the snapshot, or a file of it, is not here", hint=hint)
+        if spec.search is not None:
+            await run_in_threadpool(check_search, spec.search, spec.before, hub.makers)
         adjusted = await run_in_threadpool(hub.adjusting.adjust, spec, principal="user", key=idempotency_key)
         submission = Submission(
             spec=adjusted.spec, principal="user", key=idempotency_key, body=await request.body(),
             numbers=adjusted.numbers,
         )  # fmt: skip
         return await asyncio.wrap_future(store.submit(lambda tx: submit(tx, submission)))
+
+    @router.post("/searches/check")
+    async def check_one_search(search: Search) -> dict[str, Any]:
+        await run_in_threadpool(check_search, search, None, hub.makers)
+        return {}
 
     @router.post("/cancel")
     async def cancel(wanted: CancelRequest) -> list[dict[str, Any]]:
@@ -154,11 +170,14 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         if [bool(wanted.runs), wanted.job is not None, wanted.all].count(True) != 1:
             raise InvalidInput("say what to cancel", hint="cancel run NAME…, cancel job NAME, or cancel all")
         runs = await reading(store, select)
-        there = await run_in_threadpool(hub.cancels.there, runs)
-        done = await asyncio.wrap_future(dispatch.cancel(runs, by="user"))
+        # What is stopped early is told to its service as such, by who looks after it there.
+        there = await run_in_threadpool(hub.cancels.there, runs) if wanted.stopped is None else {}
+        done = await asyncio.wrap_future(dispatch.cancel(runs, by="user", stopped=wanted.stopped))
         notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
         # Second: what ends because its service ended it must be known as cancelled by then.
-        records = await run_in_threadpool(_cancel_elsewhere, hub.cancels, wanted, there)
+        records = (
+            await run_in_threadpool(_cancel_elsewhere, hub.cancels, wanted, there) if wanted.stopped is None else []
+        )
         return with_records(await reading(store, lambda connection: cancelled(connection, done)), records)
 
     @router.post("/release")
@@ -187,6 +206,8 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
 
 
 def _cancel_elsewhere(cancels: Cancels, wanted: CancelRequest, there: There) -> list[dict[str, Any]]:
+    if wanted.stopped is not None:
+        return []
     if wanted.job is not None:
         return cancels.job(there)
     return cancels.user(there, wanted.place) if wanted.all else cancels.runs(there)

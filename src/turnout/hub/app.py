@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from turnout._version import __version__
 from turnout.errors import Internal, InvalidInput, NotFound, TurnoutError
+from turnout.hub.keeping_trials import KEEPERS
 from turnout.hub.security import App, Receive, Scope, Send
 
 _log = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ def make_app(router: APIRouter, wire: App) -> App:
         api.add_exception_handler(kind, handler)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        is_api = scope["type"] == "http" and scope["path"].startswith("/api/")
+        path = scope["path"] if scope["type"] == "http" else ""
+        is_api = path.startswith("/api/") and not path.startswith(KEEPERS)
         await (api if is_api else wire)(scope, receive, send)
 
     return app

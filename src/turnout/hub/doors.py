@@ -108,6 +108,8 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         bound = socket.create_server((host, port), family=family, backlog=128)
+        # asyncio does so only for sockets that say which protocol is theirs; without it an answer takes 40 ms longer.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         hint = "give another port, or 0 for any that is free"
         raise Unavailable(f"cannot listen on {host}:{port}: {error.strerror}", hint=hint) from error

@@ -25,22 +25,26 @@ from turnout.blobs import BlobStore
 from turnout.config import Config, gather, secrets, services
 from turnout.config.checking import checked
 from turnout.config.reference import PREFIX
+from turnout.engine.desk import Desk
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.fleet import Fleet
 from turnout.engine.hosts import Hosts
 from turnout.engine.loop import Loop
+from turnout.engine.making import Code, Makers
 from turnout.engine.quiet import Quiet
 from turnout.engine.sessions import Sessions
 from turnout.engine.target import Target
 from turnout.engine.works import Works
 from turnout.errors import Conflict, TurnoutError
 from turnout.home import Home, HubRecord
-from turnout.hub import archives, examining, foreign, keeping, reasons, restarting, targets
+from turnout.hub import archives, examining, foreign, keeping, reasons, restarting, search_results, searching, targets
 from turnout.hub.adjusting import Adjusting
 from turnout.hub.api import HubState, make_router
 from turnout.hub.app import make_app, make_wire_app
 from turnout.hub.doors import Server, browser_door, far_door, unix_door
 from turnout.hub.foreign import Cancels
+from turnout.hub.heard_trials import HeardTrials
+from turnout.hub.keeping_trials import KeeperRoutes, make_token_router
 from turnout.hub.notices import Notices
 from turnout.hub.notifier import Notifier
 from turnout.hub.places import Places
@@ -51,6 +55,7 @@ from turnout.hub.tokens import AgentTokens, user_token
 from turnout.hub.wire import WireRoutes
 from turnout.model.ids import target_of
 from turnout.schedule.lease import LeaseTable
+from turnout.schedule.record import RunRecord
 from turnout.store.agents import Agent
 from turnout.store.database import sqlite_url
 from turnout.store.queue import live_runs, places_in_use
@@ -92,6 +97,9 @@ class Hub:
         self._blobs = BlobStore(kept, quota=self._settings.blobs.max_size)
         self._sweeper = Sweeper(self._store, self._blobs, kept, _name_of(elsewhere) if elsewhere else "home")
         self._notices = Notices(self._store)
+        code = Code(self._blobs, home.root / "plugins" / "searches", home.root / "logs")
+        self._makers = Makers(None if is_shared else code)
+        self._desk = Desk(self._store, self._end_runs, self._makers)
         self._tokens = AgentTokens(self._store)
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
         with self._store.read() as connection:
@@ -130,6 +138,7 @@ class Hub:
             self._loop.add_signal_handler(number, self._stop.set)
         servers = self._make_servers()
         self._engine.start()
+        self._desk.start()
         tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]
         while not all(server.started for server, _ in servers):
             if any(task.done() for task in tasks):
@@ -147,8 +156,10 @@ class Hub:
 
     def close(self) -> None:
         """Writes what was accepted and leaves nothing behind but the state."""
+        self._desk.stop()
         self._engine.stop()
         self._hosts.close()
+        self._makers.close()
         self._sweeper.stop()
         self._notices.stop()
         self._store.close()
@@ -160,18 +171,23 @@ class Hub:
 
     def _make_servers(self) -> list[tuple[Server, socket.socket]]:
         wire = WireRoutes(self._dispatch, self._sessions, self.notifier, self._blobs).routes()
+        wire += KeeperRoutes(HeardTrials(self._store, self._sessions)).routes()
         state = HubState(
             describe=self._describe,
             stop=self._request_stop,
             targets=self._describe_targets,
             places=lambda: self._targets,
+            makers=self._makers,
             cancels=Cancels(self._targets, self._store),
             adjusting=Adjusting(self._targets, self._store, self._blobs, self._home.root / "cache" / "adjusting"),
         )
         router = make_router(self._store, self._dispatch, self.notifier, self._blobs, state)
         router.include_router(targets.make_router(self._targets))
+        router.include_router(searching.make_router(self._store))
+        router.include_router(search_results.make_router(self._store))
         router.include_router(foreign.make_router(self._targets, self._store))
         router.include_router(examining.make_router(self._examined()))
+        router.include_router(make_token_router(self._store, self._home.root / "jobs"))
         router.include_router(keeping.make_router(self._store, self._sweeper, self._home.nodes))
         router.include_router(restarting.make_router(self._store, self._dispatch, self.notifier, self._fleet.end_all))
         look_at = Places(self._targets, self._store, self._sessions).look_at
@@ -214,9 +230,15 @@ class Hub:
     def _committed(self, topics: frozenset[str]) -> None:
         self._quiet.stir(topics)  # before anyone is woken
         self._notices.stir()
+        self._desk.stir(topics)
         self.notifier.publish(topics)
         if any(topic.startswith("queue") for topic in topics):
             self._engine.wake()
+
+    def _end_runs(self, runs: list[RunRecord]) -> None:
+        """Their nodes are told at once."""
+        agents = self._dispatch.end(runs)
+        self.notifier.publish(frozenset(f"agent:{agent}" for agent in agents))
 
     def _after_round(self) -> None:
         if time.monotonic() - self._last_client > _QUIET_SECONDS:

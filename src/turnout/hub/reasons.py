@@ -15,8 +15,9 @@ from turnout.errors import NotFound
 from turnout.model.event import EventName
 from turnout.model.spec import JobSpec
 from turnout.schedule.explain import Place, Situation, explain
+from turnout.schedule.seeking import explain_search
 from turnout.schedule.summary import explain_job, explain_node
-from turnout.store import reads, search
+from turnout.store import reads, search, search_views
 from turnout.store.groups import groups_of
 from turnout.store.jobs import load_jobs
 from turnout.store.store import Connection, Store
@@ -27,10 +28,10 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
 
     def look_at_run(name: str) -> dict[str, Any]:
         with store.read() as connection:
-            (view,) = reads.show_runs(connection, [reads.find_run(connection, name)], children=True)
+            view = _shown(connection, name)
             job = reads.find_job(connection, view["job"])
             spec = load_jobs(connection, {job})[job].spec
-            situation = _situation(connection, spec, view)
+            situation = _situation(connection, spec, view, job)
         return {"run": view["name"], "state": view["state"], "why": explain(situation, place(spec.where, job))}
 
     def look_at_job(name: str) -> dict[str, Any]:
@@ -40,9 +41,12 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
             found = groups_of(connection, job)
             first = next((group["names"][0] for group in found if group["state"] == "queued"), None)
             spec = load_jobs(connection, {job})[job].spec
-            situation = _situation(connection, spec, {**first, "children": []}) if first is not None else None
+            situation = _situation(connection, spec, _shown(connection, first), job) if first is not None else None
+            searched = explain_search(search_views.show(connection, job)) if spec.search is not None else []
         waiting = explain(situation, place(spec.where, job)) if situation is not None else []
-        return {"job": view["name"], "state": view["state"], "why": explain_job(view, found, waiting)}
+        if waiting[:1] == searched[:1]:  # its parent waits because it is paused
+            waiting = []
+        return {"job": view["name"], "state": view["state"], "why": [*searched, *explain_job(view, found, waiting)]}
 
     def look_at_node(name: str) -> dict[str, Any]:
         now = time.monotonic()
@@ -83,7 +87,12 @@ def explain_node_past(node: str, runs: list[dict[str, Any]]) -> list[str]:
     return [line for line in explain_node(node, runs, is_silent=False, is_kept=False, max_runs=0) if "why run" in line]
 
 
-def _situation(connection: Connection, spec: JobSpec, view: dict[str, Any]) -> Situation:
+def _shown(connection: Connection, run: str) -> dict[str, Any]:
+    (view,) = reads.show_runs(connection, [reads.find_run(connection, run)], children=True)
+    return view
+
+
+def _situation(connection: Connection, spec: JobSpec, view: dict[str, Any], job: int) -> Situation:
     run = reads.find_run(connection, view["name"])
     is_staged = reads.run_events(connection, run)[-1]["event"] == EventName.DOWNLOAD_BEFORE
     return Situation(
@@ -91,4 +100,5 @@ def _situation(connection: Connection, spec: JobSpec, view: dict[str, Any]) -> S
         need=spec.resources, concurrent=spec.concurrent,
         setup=spec.setup.name if spec.setup is not None and is_staged else "",
         kept=reads.kept_directory(connection, run, view["attempts"]),
+        search=search_views.show(connection, job) if spec.search is not None and view["parent"] is None else None,
     )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from turnout.errors import ProviderError
+from turnout.model.search import Search
 from turnout.model.spec import CommandKind, JobSpec
 from turnout.plugin.foreign import DraftRun
 from turnout.wire.script import filled
@@ -27,7 +28,18 @@ def redrafted(spec: JobSpec, before: Sequence[DraftRun], after: Sequence[DraftRu
     is_edited = any(list(now.command) != list(then.command) for now, then in pairs)
     display = tuple(pairs[0][0].command) if is_edited and len(pairs) == 1 else spec.display
     runs = tuple(replace(run, argv=command) for run, command in zip(spec.runs, commands, strict=True))
-    return replace(spec, runs=runs, display=display, env=env)
+    return replace(spec, runs=runs, display=display, env=env, search=_moved(spec, commands[0]))
+
+
+def _moved(spec: JobSpec, command: Sequence[str]) -> Search | None:
+    """Its search with the arguments that parameters take the place of where they are in the command now. One that is
+    not there any more is appended."""
+    search = spec.search
+    if search is None or not search.slots:
+        return search
+    before = spec.runs[0].argv
+    found = {name: command.index(before[at]) for name, at in search.slots.items() if before[at] in command}
+    return replace(search, slots=found)
 
 
 def _by_command(spec: JobSpec, pairs: list[tuple[DraftRun, DraftRun]]) -> list[tuple[DraftRun, DraftRun]]:

@@ -5,6 +5,7 @@ Applied around the whole application, to every method and to streams, before any
 
 from __future__ import annotations
 
+import base64
 import hmac
 import json
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
@@ -12,6 +13,7 @@ from typing import Any
 
 from turnout.errors import InvalidInput
 from turnout.hub.blobs import MAX_BLOB
+from turnout.hub.keeping_trials import KEEPERS
 from turnout.store.agents import Agent
 
 Scope = MutableMapping[str, Any]
@@ -35,7 +37,8 @@ _SAME_SITE = frozenset({b"same-origin", b"none"})
 class Gate:
     """Wraps an application. Behind it, ``scope["turnout"]`` holds the principal: ``user`` or an Agent.
 
-    `hosts` are what the Host header may be. An agent's token opens the wire routes only, the user's all the others.
+    `hosts` are what the Host header may be. An agent's token opens the wire routes and those of keepers only, the
+    user's all the others.
     """
 
     def __init__(
@@ -90,9 +93,11 @@ class Gate:
 
     async def _check_token(self, scope: Scope, path: str, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")
+        if kind.lower() == b"basic" and path.startswith(KEEPERS):
+            kind, token = b"bearer", _password(token)
         if kind.lower() != b"bearer" or not token:
             return 401, "a token is needed"
-        if path.startswith(WIRE):
+        if path.startswith((WIRE, KEEPERS)):
             agent = await self._find_agent(token.decode("latin-1"))
             if agent is None:
                 return 401, "this token opens nothing here"
@@ -102,6 +107,14 @@ class Gate:
             return 401, "this token opens nothing here"
         scope["turnout"] = "user"
         return None
+
+
+def _password(credentials: bytes) -> bytes:
+    """Of HTTP's basic authentication: a keeper that knows of no tokens can send one so. Empty when there is none."""
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    except ValueError:
+        return b""
 
 
 def _most(scope: Scope) -> int:

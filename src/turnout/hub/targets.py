@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -74,6 +74,7 @@ class TargetBody(BaseModel):
     drain: float | None = Field(default=None, ge=0)
     max_runs_per_gpu: int = Field(default=1, ge=1)
     avoid_foreign_gpus: bool = True
+    gpu_indices: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list, max_length=1000)
     settings: dict[str, Any] = Field(default_factory=dict)
     code: CodeBody | None = None
 
@@ -82,6 +83,7 @@ class TargetBody(BaseModel):
         return TargetSettings(
             **{
                 **self.model_dump(), "prolog": tuple(self.prolog), "epilog": tuple(self.epilog), "code": code,
+                "gpu_indices": tuple(self.gpu_indices),
                 "docker": None,
             }
         )  # fmt: skip
@@ -186,6 +188,7 @@ def _terms(entry: TargetSettings) -> Terms:
         bulk=entry.array_size, interval=entry.poll_interval, idle=entry.idle, drain=entry.drain, need=entry.need,
         prolog=entry.prolog, epilog=entry.epilog, python=entry.python or "",
         max_runs_per_gpu=entry.max_runs_per_gpu, avoid_foreign_gpus=entry.avoid_foreign_gpus,
+        gpu_indices=entry.gpu_indices,
     )  # fmt: skip
 
 

@@ -7,7 +7,9 @@ are.
 #: Which module declares which command, by its name there with dashes for underscores.
 WHERE = {
     "run": "running",
+    "search": "searching",
     "exec": "executing",
+    "trialkeeper": "keeper",
     "status": "looking",
     "open": "looking",
     "attach": "looking",
@@ -19,6 +21,10 @@ WHERE = {
     "list": "listing",
     "set": "tagging",
     "clear": "tagging",
+    "best": "searching",
+    "pause": "searching",
+    "resume": "searching",
+    "extend": "searching",
     "cancel": "steering",
     "release": "steering",
     "extract": "steering",
@@ -32,6 +38,7 @@ WHERE = {
     "restart": "again",
     "uninstall": "keeping",
     "plot": "plotting",
+    "results": "results",
     "config": "settings",
     "secret": "settings",
     "box": "boxes",

@@ -69,15 +69,16 @@ def list_() -> None:
 
 @list_.command("runs")
 @_names("runs", "[RUN|RANGE|JOB|LABEL|EXPERIMENT]...")
+@click.option("--job", "jobs", multiple=True, metavar="JOB", shell_complete=names_of("jobs"), help="Those of this job.")
 @_tags
 @_options("runs", several=True)
-def list_runs(**options: Any) -> None:
+def list_runs(jobs: tuple[str, ...], **options: Any) -> None:
     """Runs, newest first: all, or those named.
 
     run3-run9 is a range, run5.* the children of run5, run1* a pattern; a label stands for the runs of the newest job
     that has it.
     """
-    _show("runs", **options)
+    _show("runs", **{**options, "names": (*options["names"], *jobs)})
 
 
 @list_.command("jobs")

@@ -63,9 +63,12 @@ def provider_test(target: str, checks: tuple[str, ...], patience: float, report:
 @provider.command("new")
 @click.argument("name")
 @click.option("--batch", is_flag=True, help="Of a scheduler that is used by commands, as Slurm is.")
+@click.option("--training-service", is_flag=True, help="A class that is NNI's TrainingService.")
 @as_json
-def provider_new(name: str, batch: bool, json: bool) -> None:
+def provider_new(name: str, batch: bool, training_service: bool, json: bool) -> None:
     """Write a package with a provider that works, and its tests, for you to change."""
     from turnout.cli import providing
 
-    providing.new(name, batch, json)
+    if batch and training_service:
+        raise click.UsageError("--batch and --training-service exclude each other")
+    providing.new(name, "batch" if batch else "training-service" if training_service else "plain", json)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from turnout.cli.commands.searched import search_options
 from turnout.cli.commands.surroundings import surroundings
 from turnout.cli.options import as_json, names_of, paths
 
@@ -60,7 +61,7 @@ from turnout.cli.options import as_json, names_of, paths
     "--notify", metavar="bell|COMMAND", help="When it is over: ring, or run this with the job as JSON on its input."
 )
 @click.option("--multi", type=click.Path(path_type=Path), metavar="FILE", help="One run per line of FILE.")
-@click.option("--concurrent", type=click.IntRange(min=1), help="At most so many at once per node.")
+@click.option("--concurrent", type=click.IntRange(min=1), help="At most so many at once per node; of a search, in all.")
 @click.option("--detach", "-d", is_flag=True, help="Return at once.")
 @click.option("--wait", is_flag=True, help="Exit with the run's own code.")
 @click.option("--dry-run", is_flag=True, help="Show exactly what would happen; change nothing.")
@@ -72,6 +73,7 @@ from turnout.cli.options import as_json, names_of, paths
     metavar="PATH",
     help="Take this file although it looks like a secret.",
 )
+@search_options
 @surroundings
 @as_json
 def run(detach: bool, wait: bool, dry_run: bool, json: bool, **options: Any) -> int:

@@ -7,11 +7,12 @@ import traceback
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from turnout.compat.launched import Journal
 from turnout.compat.xt import records
 from turnout.compat.xt.backends.backend_interface import BackendInterface
 from turnout.compat.xt.calling import Config, Core, StageFlags, call
 from turnout.compat.xt.interface import methods_of
-from turnout.compat.xt.records import Journal, Launched, Record
+from turnout.compat.xt.records import Launched, Record
 from turnout.model.state import STAGES
 from turnout.plugin.foreign import Draft, DraftRun, Ended, Foreign, StatusQuery
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider, Work
@@ -73,7 +74,7 @@ class XtProvider(Provider, Foreign):
         args = self._take_options(work.options)
         answer = call(self._backend.submit_job, {
             "job_id": work.job, "job_runs": runs, "workspace": work.workspace, "compute_def": dict(self._definition),
-            "resume_name": None, "repeat_count": work.repeat, "using_hp": False,
+            "resume_name": None, "repeat_count": work.repeat, "using_hp": work.search,
             "runs_by_box": records.by_box(runs), "experiment": work.experiment, "snapshot_dir": work.files,
             "args": args,
         })  # fmt: skip
@@ -121,7 +122,7 @@ class XtProvider(Provider, Foreign):
         runs: list[Record] = [records.of_draft(run) for run in draft.runs]
         given = list(runs)
         call(self._backend.adjust_run_commands, {
-            "job_id": draft.job, "job_runs": runs, "using_hp": False, "experiment": draft.experiment,
+            "job_id": draft.job, "job_runs": runs, "using_hp": draft.search, "experiment": draft.experiment,
             "service_type": self._plugin.service, "snapshot_dir": draft.files,
             "args": self._take_options(draft.options),
         })  # fmt: skip

@@ -1,22 +1,21 @@
-"""Records of runs and of cancels, between XT's keys and ours; and launches that must not be forgotten."""
+"""Records of runs, of launches and of cancels, between XT's keys and ours."""
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from turnout.compat.launched import Told
 from turnout.plugin.foreign import DraftRun, Ended
-from turnout.plugin.provider import Failure, Handle, Launch, Work
+from turnout.plugin.provider import Failure, Launch, Work
 
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Launched:
+class Launched(Told):
     """What a handle says: which run it is, and what the service calls the job and where it shows it. The `token` tells
     it from that of another attempt."""
 
@@ -27,17 +26,6 @@ class Launched:
     node: str
     id: str
     url: str
-
-    def handle(self) -> Handle:
-        return json.dumps(vars(self), sort_keys=True)
-
-    @classmethod
-    def read(cls, handle: Handle) -> Launched | None:
-        """None for a handle that is none of ours."""
-        try:
-            return cls(**json.loads(handle))
-        except (ValueError, TypeError):
-            return None
 
 
 def of_draft(run: DraftRun) -> Record:
@@ -88,39 +76,3 @@ def to_ended(records: Any, node: str = "") -> list[Ended]:
         for record in (records if isinstance(records, Sequence) else ())
         if isinstance(record, dict)
     ]  # fmt: skip
-
-
-class Journal:
-    """Which launch has which handle, in a file: an XT backend cannot be asked for that."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def keep(self, handles: dict[str, Handle]) -> None:
-        """By token. Returning means that it is on the disk."""
-        with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "w") as file:
-            # What comes before may be half a line: then it ends here.
-            file.write("\n" + "".join(json.dumps([token, handle]) + "\n" for token, handle in handles.items()))
-            file.flush()
-            os.fsync(file.fileno())
-
-    def find(self, token: str) -> Handle | None:
-        try:
-            with open(self._path, encoding="utf-8") as file:
-                kept = [_entry(line) for line in file if token in line]
-        except FileNotFoundError:
-            return None
-        return next((handle for found, handle in kept if found and found == token), None)
-
-    def forget(self) -> None:
-        if os.path.exists(self._path):
-            os.unlink(self._path)
-
-
-def _entry(line: str) -> tuple[str, Handle]:
-    """Token and handle; nothing for a line that was not written to its end."""
-    try:
-        token, handle = json.loads(line)
-    except ValueError:
-        return "", ""
-    return token, handle

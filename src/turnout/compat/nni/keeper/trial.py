@@ -1,0 +1,85 @@
+"""The trial's process, and what it finds when it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from turnout.compat.nni.keeper.tickets import VARIABLE
+from turnout.wire import nni
+from turnout.wire.messages import Grant, JobOrder
+
+_PLATFORM, _PLACE = "NNI_PLATFORM", "NNI_SYS_DIR"
+
+
+def environment(directory: str, grant: Grant, job: JobOrder) -> dict[str, str]:
+    """What is set here, what the job says, and who it is. Parameters and metrics of NNI's library go by files of ours,
+    unless whoever started us has set that up."""
+    env = {name: text for name, text in {**os.environ, **job.env}.items() if name != VARIABLE}
+    env |= {
+        "TURNOUT_RUN_NAME": grant.name, "TURNOUT_JOB": job.name, "TURNOUT_EXPERIMENT": job.experiment,
+        "TURNOUT_WORKSPACE": job.workspace, "TURNOUT_ATTEMPT": str(grant.attempt),
+        "TURNOUT_PARAMS": json.dumps(grant.params), "TURNOUT_SPOOL": f"{directory}/track",
+        "XT_RUN_NAME": grant.name, "XT_JOB_ID": job.name, "XT_EXPERIMENT_NAME": job.experiment,
+        "XT_WORKSPACE_NAME": job.workspace,
+    }  # fmt: skip
+    if job.search or _PLATFORM not in os.environ:
+        tail = grant.name.rpartition(".")[2]
+        number = int(tail) if tail.isdecimal() else 1
+        with open(f"{directory}/{nni.PARAMETERS}", "wb") as file:
+            file.write(nni.parameters(number, grant.params))
+        env = {name: text for name, text in env.items() if name not in nni.UNSET}
+        env |= nni.environment(directory, experiment=job.name, run=grant.name, number=number, code=os.getcwd())
+        env["NNI_OUTPUT_DIR"] = os.environ.get("NNI_OUTPUT_DIR") or os.path.abspath("nni-output")
+    return env
+
+
+def metrics_file(env: Mapping[str, str]) -> str:
+    """Where NNI's library tells metrics, if it is not told to print them."""
+    return os.path.abspath(os.path.join(env.get(_PLACE, "."), nni.METRICS))
+
+
+class Trial:
+    """One process with a group of its own, all of whose output goes to one file. For one thread."""
+
+    def __init__(self, command: str, env: Mapping[str, str], output: str, *, limit: float | None, grace: float) -> None:
+        with open(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "wb") as file:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", command], env=dict(env), stdin=subprocess.DEVNULL, stdout=file,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+        self.began = time.time()
+        self._grace = grace
+        self._limit = None if limit is None else time.monotonic() + limit
+        self._kill_at: float | None = None
+        self.cause = ""
+        """why it is ended, if it is not by itself"""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def code(self) -> int | None:
+        """As Python has it: below 0 the signal that killed it. None while it runs. What its time is up for is ended."""
+        now = time.monotonic()
+        if self._limit is not None and now > self._limit:
+            self.end("timeout")
+        if self._kill_at is not None and now > self._kill_at:
+            self.send(signal.SIGKILL)
+        return self._process.poll()
+
+    def end(self, cause: str) -> None:
+        """Asks it to end; what does not is killed later. The first cause counts."""
+        if not self.cause:
+            self.cause, self._kill_at = cause, time.monotonic() + self._grace
+            self.send(signal.SIGTERM)
+
+    def send(self, number: int) -> None:
+        """A signal for it, and for all that it started and did not set apart."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
