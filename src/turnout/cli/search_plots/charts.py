@@ -27,6 +27,7 @@ from turnout.cli.search_plots.shapes import (
     COLOURS,
     INK,
     MARKS,
+    NO_RESULT,
     PALE,
     Box,
     Dot,
@@ -73,24 +74,29 @@ def _progress(picture: Picture, aim: Aim, points: Sequence[Point], top: float) -
     across = padded(lambda place: (place - first) / (last - first), pad)
     axis_up(picture, frame, scale, aim.metric, pad=0.05)
     _axis_of_numbers(picture, frame, first, last, across)
-    states = list(dict.fromkeys(each.state for each in points))
+    kinds = list(dict.fromkeys(map(_kind, points)))
     steps = _steps(frame, scale, points, across)
     if steps:
         picture.add(Line(points=steps, colour=INK, width=1.8))
     for each in sorted(points, key=lambda point: (point.is_best, point.state)):
         share = None if each.values[0] is None else scale.share(each.values[0])
         y = frame.bottom - 5 if share is None else frame.y(padded(float, 0.05)(share))
-        mark, colour = MARKS.get(each.state, "circle"), COLOURS.get(each.state, PALE)
+        mark, colour = MARKS.get(_kind(each), "circle"), COLOURS.get(_kind(each), PALE)
         size = 4.5 if len(points) <= 300 else 3.0
         faint = 1.0 if each.is_best or len(points) <= 300 else 0.6
         told = all_about(each, [aim])
         picture.add(
             Dot(x=frame.x(across(each.place)), y=y, mark=mark, colour=colour, size=size, opacity=faint, told=told)
         )
-    legend(picture, [*states, *(["best so far"] if steps else [])], frame.left, top + 46)
+    legend(picture, [*kinds, *(["best so far"] if steps else [])], frame.left, top + 46)
     if beyond := sum(not scale.low <= value <= scale.high for value in values):
         note = f"{beyond:,} beyond the edge"
         picture.add(Words(x=frame.right, y=top + 46, text=note, size=SMALL, colour=PALE, anchor="end"))
+
+
+def _kind(point: Point) -> str:
+    """What it is shown as: its state, unless it measured nothing though it should have. Such lie at the bottom."""
+    return NO_RESULT if point.values[0] is None and point.state in ("completed", "stopped") else point.state
 
 
 def _steps(

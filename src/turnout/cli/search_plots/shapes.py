@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 INK, PALE, GRID = "#222222", "#888888", "#e4e4e4"
+NO_RESULT = "no result"
 #: Of runs by state; shapes differ, too, for colours do not for everybody.
 COLOURS = {
     "completed": "#2b6cb0", "stopped": "#dd8a00", "failed": "#c53030", "cancelled": "#777777", "imported": "#6b46c1",
-    "running": "#2f9e8f", "finishing": "#2f9e8f",
+    "running": "#2f9e8f", "finishing": "#2f9e8f", NO_RESULT: "#999999",
 }  # fmt: skip
 MARKS = {
     "completed": "circle", "stopped": "diamond", "failed": "cross", "cancelled": "cross", "imported": "square",
-    "running": "ring", "finishing": "ring",
+    "running": "ring", "finishing": "ring", NO_RESULT: "cross",
 }  # fmt: skip
 #: From light to dark, even in brightness: the viridis map of matplotlib, which its authors gave to everybody.
 _RAMP = ("#fde725", "#b5de2b", "#6ece58", "#35b779", "#1f9e89", "#26828e", "#31688e", "#3e4989", "#482878", "#440154")
