@@ -17,7 +17,7 @@ from tests.docs.named import NAMED
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "coverage.md"
-LATER = frozenset({"part 4", "part 5", "part 6"})
+LATER = frozenset({"part 6"})  # of the parts of turnout, what is not here yet
 
 _PROOF = re.compile(r"`(tests/[\w/]+\.py)::([\w:]+)`")
 _CELL = re.compile(r"(?<!\\)\|")  # a | that is not escaped
@@ -116,7 +116,7 @@ def test_nothing_is_told_twice(table: list[Row]) -> None:
         ("`tests/docs/test_coverage.py::test_every_row_is_proven`, later", "no proof"),
         ("`tests/docs/test_coverage.py::test_nowhere`", "no test test_nowhere"),
         ("`tests/docs/test_nowhere.py::test_a`", "no test test_a in tests/docs/test_nowhere.py"),
-        ("part 4", "nothing waits"),
+        ("part 6", "nothing waits"),
     ],
 )
 def test_a_gap_is_found(proof: str, said: str) -> None:

@@ -427,7 +427,8 @@ def test_what_is_over_is_not_changed(lab: Lab, asked: dict[str, Any]) -> None:
 
 def test_fewer_runs_than_there_are_is_a_mistake(lab: Lab) -> None:
     search = searched(lab)
-    with pytest.raises(InvalidInput, match="its sampler has proposed 2 runs already"):
+    assert len(lab.agent().take()) == 2
+    with pytest.raises(InvalidInput, match="it has made 2 runs already"):
         search.change(runs=1)
 
 

@@ -13,7 +13,8 @@ CHUNK = 120
 #: The model also knows what becomes of a node's machine that lost power.
 SPARED = frozenset({"power cut"})
 #: Without jobs that have nodes of their own: the engine starts those together, the model one after the other.
-SAME = (2, 5, 8, 10, 12, 13, 14, 17, 18, 27, 46, 58)
+#: In 47 a person changes a search amid a round of it; in 229 and 272 one is taken up again at one of its targets.
+SAME = (2, 5, 8, 10, 12, 13, 14, 17, 18, 27, 46, 47, 58, 229, 272)
 #: What must have happened in every chunk.
 SEEN = {
     "search changed: pause", "search changed: resume", "search changed: runs", "search changed: concurrent",

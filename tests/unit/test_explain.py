@@ -122,6 +122,26 @@ def test_it_is_next_and_the_gpus_are_in_the_hands_of_others_or_too_full() -> Non
     assert "can never start: it needs 1 GPU with 80G, and the largest GPU of target local has 40G." in text
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "The next one waits for 1 GPU (0 of 2 free) on local."),
+        ({"made": 5}, ""),  # its sampler has to say what comes next
+        ({"concurrent": 2}, ""),  # that is said already
+    ],
+)
+def test_the_next_run_of_a_search_says_what_it_waits_for(more: dict[str, Any], said: str) -> None:
+    shown = {
+        "job": "job1", "state": "active", "message": "", "runs": 9, "asked": 5, "made": 4, "concurrent": None,
+        "counts": {"live": 2}, **more,
+    }  # fmt: skip
+    node = replace(NODE, gpus=2, free_slots=2.0, gpu_rooms=[GpuRoom(runs=0)] * 2)
+    parent = run("running", node=None, remaining=5)
+    situation = Situation(run=parent, attempts=[], ahead=None, need=Resources(gpus=1), search=shown)
+    first, *rest = explain(situation, Place(nodes=[node]))
+    assert "runs of its search are made" in first and "\n".join(rest) == said
+
+
 def test_it_is_next_and_its_job_has_enough_there() -> None:
     node = replace(NODE, free_slots=1.0, siblings=1)
     assert "another run of its job, of which at most 1" in why(QUEUED, ahead=0, concurrent=1, nodes=[node])

@@ -8,9 +8,11 @@ from random import Random
 
 import pytest
 
+from turnout.client.studied import studied
 from turnout.plugin.space import Branch, Choice, Normal, Parameter, Range
 from turnout.search.flattening import flat_params, flat_space, nested_params
 from turnout.search.importance import FEWEST, Importance, measure
+from turnout.search.spaces import to_plain
 from turnout.search.spaces.drawing import draw
 from turnout.search.surface import smoothed
 
@@ -29,6 +31,20 @@ def importance(result: Callable[[dict[str, object]], float], runs: int = 300, se
 def decades(params: dict[str, object]) -> float:
     assert isinstance(params["lr"], float)
     return abs(math.log10(params["lr"]) + 2)
+
+
+def test_what_still_runs_may_yet_fail_and_does_not_count() -> None:
+    states = ("completed", "stopped", "imported", "running", "finishing", "failed", "cancelled", "queued")
+    rows = [
+        {
+            "number": number, "run": None if state == "imported" else f"run1.{number}", "state": state,
+            "params": {"x": 1}, "values": [float(number)], "target": "local", "started": None, "ended": None,
+        }
+        for number, state in enumerate(states, 1)
+    ]  # fmt: skip
+    aim = {"metric": "loss", "goal": "minimize", "of": "last"}
+    study = studied({"job": "job1", "aims": [aim], "space": to_plain({"x": Choice((1, 2))})}, rows)
+    assert {each.state for each, _ in study.measured(0)} == {"completed", "stopped", "imported"}
 
 
 class TestImportance:

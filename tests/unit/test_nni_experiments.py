@@ -156,27 +156,6 @@ def test_a_name_becomes_one_that_is_allowed(folder: Path) -> None:
     assert found["experiment"] == "my-first-try" and any("experimentName" in note for note in found["notes"])
 
 
-def test_gpus_are_shared_as_written(folder: Path) -> None:
-    service = {"platform": "local", "useActiveGpu": True, "maxTrialNumberPerGpu": 2, "gpuIndices": "0,2"}
-    found = read(changed(trialGpuNumber=1, trainingService=service), folder)
-    assert (found["gpus"], found["max-runs-per-gpu"], found["avoid-foreign-gpus"]) == (1, 2, False)
-    assert found["gpu-indices"] == [0, 2]
-
-
-def test_machines_are_boxes(folder: Path) -> None:
-    machines = [{"host": "a.lab", "user": "ada"}, {"host": "b.lab", "user": "ada", "port": 2222, "password": "x123"}]
-    found = read(changed(trainingService={"platform": "remote", "machineList": machines}), folder)
-    assert found["target"] == "a.lab,b.lab"
-    assert any("turnout box add --port 2222 b.lab ada@b.lab" in note for note in found["notes"])
-    assert "x123" not in json.dumps(found)
-
-
-def test_machines_of_version_1(folder: Path) -> None:
-    machines = [{"ip": "10.1.1.1", "username": "ada", "sshKeyPath": "~/.ssh/lab"}]
-    found = read(changed(V1, trainingServicePlatform="remote", machineList=machines), folder)
-    assert found["target"] == "10.1.1.1" and "--ssh-option=~/.ssh/lab" in " ".join(found["notes"])
-
-
 def test_without_a_limit_it_goes_on_as_long_as_nni_would(folder: Path) -> None:
     found = read(changed(maxTrialNumber=None), folder)
     assert found["search"]["runs"] == 99999 and any("maxTrialNumber" in note for note in found["notes"])
@@ -362,6 +341,48 @@ def test_mistakes_are_told_with_their_key(values: dict[str, Any], said: str, fol
 )
 def test_in_version_1_it_is_the_key_of_version_1(values: dict[str, Any], said: str, folder: Path) -> None:
     assert said in refused(changed(V1, **values), folder)
+
+
+LARGE = 10**400
+CYCLE: dict[str, Any] = {"_type": "choice", "_value": [{"_name": "deeper"}]}
+CYCLE["_value"][0]["again"] = CYCLE
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"trialCodeDirectory": "~nosuchuser/x"}, "trialCodeDirectory: there is no directory '~nosuchuser/x'"),
+        ({"trialCodeDirectory": "x" * 5000}, "trialCodeDirectory: there is no directory"),
+        ({"trialCodeDirectory": "a\0b"}, "trialCodeDirectory: there is no directory"),
+        ({"searchSpace": {"lr": {"_type": ["x"], "_value": [1]}}}, "searchSpace: lr: it has no _type"),
+        ({"searchSpace": {"lr": CYCLE}}, "searchSpace: it has no end"),
+        ({"searchSpace": None, "searchSpaceFile": "a\0b"}, "searchSpaceFile: "),
+        ({"searchSpace": None, "searchSpaceFile": "x" * 5000}, "searchSpaceFile: "),
+        ({"searchSpace": None, "searchSpaceFile": "~nosuchuser/x"}, "searchSpaceFile: ~nosuchuser/x cannot be read"),
+        ({"maxExperimentDuration": "9" * 400 + "s"}, "maxExperimentDuration: '999"),
+        ({"maxExperimentDuration": LARGE}, "maxExperimentDuration: 1000"),
+        ({"maxTrialDuration": float("inf")}, "maxTrialDuration: inf"),
+        ({"maxTrialDuration": float("nan")}, "maxTrialDuration: nan"),
+        ({"tuner": {"name": "GridSearch"}, "maxTrialNumber": LARGE}, "maxTrialNumber: 1000"),
+        ({"maxTrialNumber": LARGE**20}, "maxTrialNumber: a number of that length"),
+        ({"trialConcurrency": LARGE}, "trialConcurrency: 1000"),
+        ({"tuner": {"name": "Hyperband", "classArgs": {"R": LARGE}}}, "tuner.classArgs: max"),
+        ({"trainingService": []}, "trainingService: it is missing"),
+        ({"trialGpuNumber": 1, "trainingService": {"platform": "local", "gpuIndices": [float("inf")]}}, "gpuIndices: "),
+        ({"tuner": {"className": "x" * 5000 + ".Mine", "codeDirectory": "."}}, "there is no module"),
+        ({"tuner": {"className": "..Mine", "codeDirectory": "."}}, "is no module and class"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told_as_well(values: dict[str, Any], said: str, folder: Path) -> None:
+    assert said in refused(changed(**values), folder)
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 3000], ids=["digits", "depth"])
+def test_what_no_program_can_read_is_told(value: str, folder: Path) -> None:
+    (folder / "space.yml").write_text(f"lr: {value}")
+    assert "space.yml: it is neither JSON nor YAML" in refused(
+        changed(searchSpace=None, searchSpaceFile="space.yml"), folder
+    )
 
 
 def test_the_line_of_a_broken_space_is_told(folder: Path) -> None:

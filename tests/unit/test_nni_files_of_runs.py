@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from turnout.compat.nni.measures import records_of
 from turnout.store.metrics import RunMetrics, collect
 from turnout.wire import nni
 
@@ -127,6 +128,26 @@ def test_any_json_is_a_metric_or_none(value: object, sequence: object, kind: str
     for record in read(written(value, kind=kind, sequence=sequence)):
         assert record["m"] and all(type(each) is float for each in record["m"].values())
         assert record.keys() <= {"t", "s", "m"}
+
+
+@given(json_values, json_values, st.sampled_from(["PERIODICAL", "FINAL", "OTHER"]))
+@example({"__ndarray__": 1.5, "dtype": "float64", "shape": []}, 0, "PERIODICAL")
+@example({"default": {"__ndarray__": 1.5, "dtype": "float64", "shape": []}}, 0, "FINAL")
+@example({"default": 1.0, "z": True}, -1, "PERIODICAL")
+@example(10**400, 2**80, "PERIODICAL")
+def test_a_listener_hears_what_is_read_from_the_file(value: object, sequence: object, kind: str) -> None:
+    """The same record means the same, whichever way it comes."""
+    content = written(value, kind=kind, sequence=sequence)
+    (line,) = content.split(b"\n")[:1]
+    told = {**json.loads(line[8:]), "trial_job_id": "T1"}
+    assert repr(records_of(json.dumps(told), 9.0)) == repr(read(content))
+
+
+def test_what_a_listener_hears_that_is_no_metric_is_passed_over() -> None:
+    deep = "[" * 100_000
+    record = {"trial_job_id": "t", "type": "FINAL"}
+    for told in (deep, deep.encode(), json.dumps({**record, "value": deep}), record, "1" * 5000, b"\xff"):
+        assert records_of(told, 9.0) == []
 
 
 def test_a_run_is_told_its_parameters_and_where_its_files_are() -> None:

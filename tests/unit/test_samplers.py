@@ -265,12 +265,14 @@ def test_some_take_one_objective(kind: type[Sampler]) -> None:
     ("kind", "options", "words"),
     [
         (RandomSampler, {"seed": 1}, "random has no option 'seed'; it has none"),
-        (GridSampler, {"points": 0}, "grid: points is 0; write an integer from 1 to 1000"),
-        (GridSampler, {"shuffle": 1}, "grid: shuffle is 1; write true or false"),
-        (TpeSampler, {"startup": 1}, "tpe has no option 'startup'; it has n_startup_trials, "),
+        (QmcSampler, {"scrambled": True}, "qmc has no option 'scrambled'; did you mean scramble?"),
+        (GridSampler, {"points": 10**400}, "points must be a whole number"),
+        (GridSampler, {"points": 0}, "sampler grid: points must be a whole number from 1 to 1000, not 0"),
+        (GridSampler, {"shuffle": 1}, "grid: shuffle must be true or false, not 1"),
+        (TpeSampler, {"startup": 1}, "tpe has no option 'startup'; did you mean n_startup_trials"),
         (TpeSampler, {"multivariate": False, "group": True}, "tpe: .*group"),
-        (Nsga2Sampler, {"mutation_prob": 2}, "nsga2: mutation_prob is 2; write a number from 0 to 1"),
-        (CmaEsSampler, {"popsize": True}, "cmaes: popsize is True; write an integer"),
+        (Nsga2Sampler, {"mutation_prob": 2}, "nsga2: mutation_prob must be a number from 0 to 1, not 2"),
+        (CmaEsSampler, {"popsize": True}, "cmaes: popsize must be a whole number from 2 to 100000, not True"),
     ],
 )
 def test_wrong_options_are_named(kind: type[Sampler], options: dict[str, object], words: str) -> None:

@@ -40,6 +40,9 @@ def test_without_a_prefix_the_command_stays_as_it_is() -> None:
         (["t", "--lr", "[.01, .03]"], 2, ["t", "--lr", "0.1"]),
         (["t", "lr=1,2", "x"], 1, ["t", "lr=0.1", "x"]),
         (["t", "--lr=a=b"], 1, ["t", "--lr=0.1"]),
+        (["t", "--lr", "['a=b', 'c=d']"], 2, ["t", "--lr", "0.1"]),
+        (["t", "--lr", " ['a=b', 'c=d']"], 2, ["t", "--lr", "0.1"]),
+        (["t", "--lr=['a=b', 'c=d']"], 1, ["t", "--lr=0.1"]),
     ],
 )
 def test_one_with_a_slot_takes_the_place_of_that_argument(argv: list[str], slot: int, became: list[str]) -> None:

@@ -47,7 +47,7 @@ def test_so_many_are_asked_for(stands: dict[str, Any], ask: int) -> None:
         ({"deadline": NOW}, "its time is up", True, False),
         ({"deadline": NOW - 1, "is_paused": True}, "its time is up", True, False),
         ({"failures": 3, "failed": 3}, "none of its first 3 runs completed", True, True),
-        ({"failures": 3, "failed": 4, "is_paused": True}, "none of its first 4 runs completed", True, True),
+        ({"failures": 3, "failed": 4, "is_paused": True}, "none of its first 3 runs completed", True, True),
         ({"deadline": NOW, "failures": 1, "failed": 1}, "its time is up", True, False),
     ],
 )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import re
+from datetime import date
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from turnout.cli.spaces import flat, in_words
+from turnout.cli.spaces import in_words
 from turnout.client import searching
 from turnout.client.overriding import overridden
 from turnout.client.preparing import Wish
 from turnout.client.search_file import from_mapping
-from turnout.client.searching import SearchWish, specify
+from turnout.client.searching import SearchWish, sampler_named, specify
 from turnout.errors import InvalidInput
 from turnout.model.spec import Resources, RunSpec
 from turnout.schedule.seeking import explain_search
@@ -90,12 +94,67 @@ def test_what_is_no_yes_or_no_is_refused() -> None:
         from_mapping({"command": "x", "search": {"static": "sure"}}, HERE)
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"command": {"a": "b"}}, "command: {'a': 'b'} is no text"),
+        ({"command": ["echo", None]}, "command: null is no text"),
+        ({"command": ["echo", ["a"]]}, "command: ['a'] is no text"),
+        ({"command": True}, "command: true is no text"),
+        ({"command": "x", "env": {"A": True}}, "env.A: true is no text"),
+        ({"command": "x", "env": {"A": None}}, "env.A: null is no text"),
+        ({"command": "x", "tags": {"a": [1]}}, "tags.a: [1] is no text"),
+        ({"command": "x", "tags": {True: "a"}}, "tags: true is no text"),
+        ({"command": "x", "target": [None]}, "target: null is no text"),
+        ({"command": "x", "time": {"a": 1}}, "time: {'a': 1} is no text"),
+        ({"command": "x", "name": False}, "name: false is no text"),
+        ({"command": "x", "priority": math.inf}, "priority: inf is not a whole number"),
+        ({"command": "x", "priority": math.nan}, "priority: nan is not a whole number"),
+        ({"command": "x", "grace": math.inf}, "grace: inf is no number"),
+        ({"command": "x", "grace": 10**400}, "is no number"),
+        ({"command": "x", "search": {"minimize": {"loss": 1}}}, "minimize: {'loss': 1} is no text"),
+        ({"command": "x", "search": {"maximize": [None]}}, "maximize: null is no text"),
+        ({"command": "x", "search": {"prefix": {"a": 1}}}, "prefix: {'a': 1} is no text"),
+        ({"command": "x", "search": {True: 1}}, "nothing is called search.True"),
+        ({"command": "x", "search": {1: 1}}, "nothing is called search.1"),
+        ({"command": "x", "search": {"max-time": "9" * 400}}, "is not a time"),
+    ],
+)
+def test_what_is_no_text_or_number_is_refused(content: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(said)):
+        from_mapping(content, HERE)
+
+
+def test_numbers_and_dates_are_text_as_they_are_written() -> None:
+    wish = from_mapping({"command": ["sleep", 1, 0.5], "env": {"A": 1, "D": date(2024, 5, 1)}}, HERE).wish
+    assert wish.command == ("sleep", "1", "0.5") and wish.env == {"A": "1", "D": "2024-05-01"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x: 2020-99-99", "month must be in 1..12"),
+        ("x: !!bool perhaps", "not what it looks like"),
+        ("x: !!timestamp now", "not what it looks like"),
+        ("x: " + "[" * 3000, "too many brackets in each other"),
+        ("x: " + "9" * 5000, "not what it looks like"),
+    ],
+    ids=["date", "truth", "time", "brackets", "digits"],
+)
+def test_values_that_are_not_what_they_look_like(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "hp.yaml").write_text(text)
+    with pytest.raises(InvalidInput, match=f"hp.yaml: .*{said}"):
+        searching.read_mapping(tmp_path / "hp.yaml")
+    value = text.removeprefix("x: ")
+    assert searching.options([f"x={value}"], "--sampler-option") == {"x": value}, "it is text there"
+
+
 WRITTEN = Wish(
     command=("a",), target="one", also=("two",), tags={"a": "1", "b": "1"}, resources=Resources(cpus=2, gpus=1),
     concurrent=3,
     search=SearchWish(
         space={"x": [1]}, sampler="grid", sampler_options={"points": 3}, stopper="median", stopper_options={"start": 1},
-        minimize=("loss",), runs=5, seed=1, prefix="+",
+        minimize=("loss",), runs=5, seed=1, prefix="+", whole=True,
     ),
 )  # fmt: skip
 
@@ -118,6 +177,27 @@ def test_what_is_typed_wins() -> None:
     assert wish.search.stopper_options == {"start": 1, "min_runs": 2} and wish.search.sampler_options == {"points": 3}
 
 
+def test_what_is_typed_wins_though_it_is_what_holds_anyway() -> None:
+    search = made(prefix="--", whole=False).search
+    assert search is not None and (search.prefix, search.whole) == ("--", False)
+    specified = specify(search, RunSpec(argv=()), HERE)
+    assert (specified.prefix, specified.whole) == ("--", False)
+
+
+@pytest.mark.parametrize("name", ["gridsearch", "Grid", "GRID"])
+def test_options_stay_with_the_same_sampler_by_another_name(name: str) -> None:
+    search = made(sampler=name).search
+    assert search is not None and search.sampler_options == {"points": 3}
+
+
+def test_every_sampler_of_ours_is_known_without_capitals() -> None:
+    for point in entry_points(group="turnout.samplers"):
+        if point.dist is not None and point.dist.name == "turnout":
+            assert sampler_named(point.name.upper()) in (point.name, "tpe")
+    assert specified(space={"x": [1, 2]}, sampler="Grid").sampler == "grid"
+    assert sampler_named("mine:Halves") == "mine:Halves" and sampler_named("Evolve") == "Evolve"
+
+
 def test_options_go_with_whom_they_were_for_and_objectives_together() -> None:
     search = made(sampler="tpe", stopper="patience", maximize=("acc",)).search
     assert search is not None
@@ -137,12 +217,11 @@ def test_a_space_in_words() -> None:
         "lr": "0.001 to 1, by magnitude", "n": "1 to 8, whole numbers", "q": "0.5 to 2, in steps of 0.5",
         "e": "around 0, give or take 2", "head": "a, b", "head.b.w": "1, None",
     }  # fmt: skip
-    assert list(flat({"x": 1, "head": {"_name": "b", "w": 2}})) == [("x", 1), ("head", "b"), ("head.w", 2)]
 
 
 SEARCH = {
     "job": "job7", "state": "active", "message": "", "runs": 9, "asked": 4, "made": 4, "concurrent": None,
-    "counts": {"live": 0},
+    "deadline": None, "counts": {"live": 0},
 }  # fmt: skip
 
 
@@ -152,6 +231,7 @@ SEARCH = {
         ({"state": "over", "message": "its time is up"}, "Its search is over: its time is up."),
         ({"state": "paused", "message": "its sampler failed"}, "`turnout resume job7` lets it go on."),
         ({"asked": 6, "concurrent": 2}, "2 more are proposed and wait for a free node; at most 2 may be at once."),
+        ({"asked": 99, "runs": 5}, "4 of 5 runs of its search are made, 1 more are proposed and wait"),
         ({"made": 9, "asked": 9}, "9 of 9 runs of its search are made, and it ends with the last of them."),
         ({"counts": {"live": 1}}, "Its sampler is asked for the next when a result comes: 1 is under way."),
         ({"runs": None}, "4 runs of its search are made. Its sampler is being asked for the next."),
@@ -159,3 +239,8 @@ SEARCH = {
 )
 def test_why_a_search_is_where_it_is(more: dict[str, Any], said: str) -> None:
     assert said in explain_search({**SEARCH, **more})[0]
+
+
+def test_a_pause_does_not_stop_the_clock() -> None:
+    said = explain_search({**SEARCH, "state": "paused", "message": "a person paused it", "deadline": "12:00"})
+    assert said[1].endswith("Its time goes on meanwhile, until 12:00.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from turnout.plugin.space import Branch, Choice, Normal, Parameter, Range
 from turnout.search.samplers.shuffling import Shuffle
 from turnout.search.spaces.containing import objection
+from turnout.search.spaces.drawing import draw_one
 from turnout.search.spaces.functions import ANY_SEED
 from turnout.search.spaces.grids import Grid, values_of
 
@@ -51,6 +53,15 @@ def test_branches_are_gone_through_one_after_the_other() -> None:
         (Range(0, 1, step=0.4), [0.0, 0.4, 0.8]),
         (Range(0.1, 1, step=0.4), [0.1, 0.4, 0.8]),
         (Range(3, 12, step=4, whole=True), [4, 8, 12]),
+        (Range(0.5, 5, step=1), [0.5, 1.0, 2.0, 3.0, 4.0, 5.0]),
+        (Range(0.05, 0.55, step=0.1), [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55]),
+        (Range(0.3, 0.7, step=0.1), [0.3, 0.4, 0.5, 0.6, 0.7]),
+        (Range(-1.5, 1.5, step=1), [-1.5, -1.0, 0.0, 1.0, 1.5]),
+        (Range(0.1, 0.3, step=1), [0.1]),
+        (Range(0.1, 0.3, step=0.4), [0.1, 0.3]),
+        (Range(0, 6, step=1.5, whole=True), [0, 2, 3, 4, 6]),
+        (Range(1e300, 2e300, step=1e-300), [1e300, 1.25e300, 1.5e300, 1.75e300, 2e300]),
+        (Range(2**60, 2**60 + 2, whole=True), [2**60, 2**60 + 1, 2**60 + 2]),
         (Range(2, 2), [2.0]),
         (Range(1, 10**6, log=True, whole=True), [1, 32, 1000, 31623, 10**6]),
         (Range(0, 5000, whole=True), [0, 1250, 2500, 3750, 5000]),
@@ -61,6 +72,20 @@ def test_branches_are_gone_through_one_after_the_other() -> None:
 def test_values_of_a_parameter(parameter: Parameter, values: list[object]) -> None:
     found = values_of(parameter)
     assert found == pytest.approx(values) and list(map(type, found)) == list(map(type, values))
+
+
+@given(
+    st.floats(-50, 50, allow_nan=False),
+    st.floats(0, 20, allow_nan=False),
+    st.floats(0.1, 5, allow_nan=False) | st.sampled_from([0.1, 0.5, 1, 2]),
+    st.integers(),
+)
+def test_whatever_is_drawn_in_steps_is_in_the_grid(low: float, above: float, step: float, seed: int) -> None:
+    parameter = Range(low, low + above, step=step)
+    random = Random(seed)
+    drawn = {draw_one(parameter, random) for _ in range(20)}
+    values = values_of(parameter)
+    assert drawn <= set(values) and values == sorted(values)  # type: ignore[type-var]
 
 
 def test_normal_values_stand_at_quantiles() -> None:

@@ -291,6 +291,7 @@ class TestWallTime:
     [
         (MedianStopper, {"strat": 3}, "strat", "stopper median has no option 'strat'; did you mean start?"),
         (MedianStopper, {"xyz": 3}, "xyz", "stopper median has no option 'xyz'; it has start, min_runs"),
+        (MedianStopper, {"start": 10**400}, "start", "start must be a whole number, 0 or more"),
         (MedianStopper, {"start": -1}, "start", "stopper median: start must be a whole number, 0 or more, not -1"),
         (CurveStopper, {}, "epochs", "stopper curve needs epochs: the step at which a run is complete"),
         (CurveStopper, {"epochs": 9, "threshold": 2}, "threshold", "threshold must be a number from 0 to 1, not 2"),

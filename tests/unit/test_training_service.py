@@ -7,6 +7,7 @@ import copy
 import inspect
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from turnout.compat.nni import (
     TrialJobDetail,
     TrialJobMetric,
     TrialJobStatus,
+    spooling,
 )
 from turnout.compat.nni.errors import is_not_found
 from turnout.compat.nni.machines import read_machines
@@ -105,8 +107,37 @@ def test_a_method_gets_as_many_arguments_as_it_takes() -> None:
     assert asyncio.run(ask(service, "cancel_trial_job", "t1", True)) == "t1"
 
 
+@pytest.mark.parametrize(
+    "cancel",
+    [
+        lambda self, identity, early=None: (identity, early),
+        lambda self, identity, *, is_early_stopped: (identity, is_early_stopped),
+        lambda self, identity, *, force=0, isEarlyStopped=False: (identity, isEarlyStopped),
+        lambda self, *given: given,
+    ],
+)
+def test_an_early_stop_arrives_however_it_is_taken(cancel: Any) -> None:
+    assert asyncio.run(ask(made_of(cancel_trial_job=cancel), "cancel_trial_job", "t1", True)) == ("t1", True)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_members_may_come_from_another_class(is_first: bool) -> None:
+    """Whichever stands first, and however they are spelled there; the nearest counts, as ever."""
+    mixin = type("Mixin", (), {camel(name): at_once for name in MEMBERS})
+    made: Any = type("Made", (mixin, TrainingService) if is_first else (TrainingService, mixin), {})
+    assert lacking(made) == []
+    service = made()
+    assert service.submit_trial_job("form") == service.submitTrialJob("form") == ("form",) and service.run() == ()
+    own: Any = type("Own", (made,), {"clean_up": later})
+    beside: Any = type("Beside", (made,), {})
+    both: Any = type("Both", (beside, own), {})
+    assert both.clean_up is both.cleanUp is later and both.run is at_once
+
+
 def test_a_class_without_a_base_lacks_what_it_has_in_no_spelling() -> None:
-    bare = type("Bare", (), {camel(name): at_once for name in MEMBERS if name != "clean_up"})
+    """Nobody needs to be asked for metadata, or for phases."""
+    needless = ("get_cluster_metadata", "is_multi_phase_job_supported")
+    bare = type("Bare", (), {camel(name): at_once for name in MEMBERS if name not in ("clean_up", *needless)})
     assert lacking(bare) == ["clean_up"]
     assert asyncio.run(ask(bare(), "get_trial_job", "t1")) == ("t1",)
     assert lacking(type("Half", (TrainingService,), {"cleanUp": at_once})) == [
@@ -140,6 +171,22 @@ def test_fields_have_two_spellings() -> None:
         _ = trial.nothing  # type: ignore[attr-defined]
     with pytest.raises(TypeError):
         TrialJobDetail(nothing=1)  # type: ignore[call-arg]
+
+
+def test_who_inherits_fields_inherits_their_spellings() -> None:
+    @dataclass
+    class PaiDetail(TrialJobDetail):
+        pai_job_name: str = ""
+
+    class OwnWords(TrialJobDetail):
+        def __init__(self, id: str, submitTime: float) -> None:
+            super().__init__(id=id, submitTime=submitTime)  # type: ignore[call-arg]
+
+    pai: Any = PaiDetail
+    own: Any = OwnWords
+    for trial in (pai(id="t1", submitTime=5, paiJobName="job"), own(id="t1", submitTime=5)):
+        assert (trial.submit_time, trial.submitTime, trial.id) == (5, 5, "t1")
+    assert pai("t1", paiJobName="job").pai_job_name == "job"
 
 
 @pytest.mark.parametrize(
@@ -259,7 +306,7 @@ class TestMachines:
          [{"t": 9.0, "m": {"default": 1, "f": 2}}]),
         ('{"trial_job_id": "t", "type": "REQUEST_PARAMETER", "sequence": 0, "parameter_index": 1}', []),
         ("0.5", [{"t": 9.0, "m": {"default": 0.5}}]),
-        (b'{"loss": 0.5, "name": "x", "good": true}', [{"t": 9.0, "m": {"loss": 0.5}}]),
+        (b'{"loss": 0.5, "name": "x", "good": true}', [{"t": 9.0, "m": {"loss": 0.5, "good": 1.0}}]),
         (0.5, [{"t": 9.0, "m": {"default": 0.5}}]),
         ("nonsense", []),
         (None, []),
@@ -294,6 +341,29 @@ def test_what_was_told_is_kept_and_read_on(tmp_path: Path) -> None:
     assert again.read("token", 0) == b"" and not (tmp_path / "told").exists()
 
 
+def test_what_is_told_of_trials_that_nobody_submits_is_forgotten_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spooling, "_MOST_EARLY", 3)
+    spools = Spools(tmp_path / "told")
+    for number in range(5):
+        spools.append("t1" if number % 2 else "stranger", {"n": number})
+    spools.know("t1", "token")
+    assert [json.loads(frame.payload)["n"] for frame in frames.scan(spools.read("token", 0))] == [3]
+    spools.know("stranger", "other")
+    assert [json.loads(frame.payload)["n"] for frame in frames.scan(spools.read("other", 0))] == [2, 4]
+
+
+def test_that_a_trial_began_is_kept(tmp_path: Path) -> None:
+    spools = Spools(tmp_path / "told")
+    assert not spools.has_begun("token")
+    spools.begin("token")
+    again = Spools(tmp_path / "told")
+    assert again.has_begun("token") and again.read("token", 0) == b""
+    again.forget()
+    assert not again.has_begun("token")
+
+
 class TestRunsAsTrials:
     @pytest.mark.parametrize(
         ("state", "reason", "tags", "status"),
@@ -321,6 +391,7 @@ class TestRunsAsTrials:
         assert told(1, TrialJobStatus.RUNNING) == [], "an older answer that comes later tells nothing"
         assert told(3, TrialJobStatus.SUCCEEDED) == [("PERIODICAL", 2, 0.25), ("FINAL", 0, 0.25)]
         assert measured.is_over
+        assert told(3, TrialJobStatus.SUCCEEDED) == [], "as is one that was asked for at the same time"
 
     def test_a_trial_that_did_not_succeed_has_no_final_metric(self) -> None:
         texts = list(Measured("run1", 4, "default").news({"default": [{"step": 0, "value": 1}]}, TrialJobStatus.FAILED))

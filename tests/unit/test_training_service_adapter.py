@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from turnout.compat import loading
 from turnout.compat.nni import NotFound, TrainingService, TrialJobDetail, TrialJobMetric
 from turnout.compat.nni import TrialJobStatus as Status
 from turnout.compat.nni import adapter as adapting
@@ -162,6 +165,56 @@ def test_the_next_trial_comes_when_the_last_has_begun(
     started(provider, launch("run2", tmp_path))
 
 
+class Clock:
+    """Goes on when somebody says so, instead of `time`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(adapting, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
+
+    def take(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def counts(answers: list[Handle | Failure]) -> tuple[int, list[str]]:
+    """How many were submitted, and what became of the others."""
+    return sum(isinstance(each, str) for each in answers), [each.kind for each in answers if isinstance(each, Failure)]
+
+
+def test_a_trial_that_waits_long_keeps_the_others_waiting_but_nobody_else(
+    tmp_path: Path, made: list[Paper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at some times in all, not for each that could come next."""
+    clock = Clock(monkeypatch)
+
+    async def update(self: Paper, trial: str, form: Any) -> None:
+        self.calls.append(("update", trial))
+        clock.take(0.5)
+
+    busy = type("Busy", (Paper,), {"update_trial_job": update, "begins_at_once": False})
+    provider = provider_of(busy, tmp_path)
+    launches = [launch(f"run{each}", tmp_path) for each in range(40)]
+    answers = provider.submit(launches)
+    assert counts(answers) == (1, ["throttled"] * 39) and "trial t0 waits" in str(answers[1])
+    assert len(made[-1].asked("update")) < 10
+    assert counts(provider.submit(launches[1:])) == (0, ["throttled"] * 39)
+    assert len(made[-1].asked("update")) < 10, "it had its time: one more look"
+
+
+def test_what_cannot_be_submitted_in_time_comes_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+
+    async def submit(self: Paper, form: Any) -> Any:
+        clock.take(8.0)
+        return await Paper.submit_trial_job(self, form)
+
+    provider = provider_of(type("Slow", (Paper,), {"submit_trial_job": submit}), tmp_path)
+    launches = [launch(f"run{each}", tmp_path) for each in range(40)]
+    assert counts(provider.submit(launches)) == (4, ["throttled"] * 36)
+    monkeypatch.setattr(adapting, "_LONGEST", 0.0)
+    assert counts(provider.submit(launches[4:])) == (1, ["throttled"] * 35), "one at least"
+
+
 def test_one_that_starts_by_forms_gets_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Paper, "begins_at_once", False)
     provider = provider_of(type("ByForm", (Paper,), {"starts_by_form": True}), tmp_path)
@@ -214,6 +267,32 @@ def test_of_a_trial_that_is_not_known_nothing_is_known(
     again.cancel([handle])  # no error
 
 
+def test_a_trial_that_waited_in_the_memory_of_a_service_is_lost_with_it(
+    provider: TrainingServiceProvider, tmp_path: Path, made: list[Paper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When its process began anew, and does not know it for some looks: so it is tried again. What began may go on."""
+    (began,) = started(provider, launch("run1", tmp_path))
+    monkeypatch.setattr(Paper, "begins_at_once", False)
+    (waits,) = started(provider, launch("run2", tmp_path))
+    provider.observe([began, waits])
+    again = provider_of(Paper, tmp_path)
+    looks = [again.observe([began, waits]) for _ in range(20)]
+    assert [each[waits].phase for each in looks[:3]] == [Phase.UNKNOWN] * 3, "a service may have to remember"
+    assert looks[-1][waits].reason == "node_lost" and "never said that it began" in looks[-1][waits].detail
+    assert {(each[began].phase, each[began].reason) for each in looks} == {(Phase.UNKNOWN, "")}
+
+
+def test_a_service_may_take_its_time_to_know_what_it_was_given(
+    provider: TrainingServiceProvider, tmp_path: Path, made: list[Paper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Paper, "begins_at_once", False)
+    (handle,) = started(provider, launch("run1", tmp_path))
+    trial = made[-1].trials.pop("t0")
+    assert {provider.observe([handle])[handle].phase for _ in range(20)} == {Phase.UNKNOWN}
+    made[-1].trials["t0"] = trial
+    assert provider.observe([handle])[handle].phase is Phase.PENDING
+
+
 def test_a_launch_that_fails_harms_no_other(tmp_path: Path) -> None:
     async def submit(self: Paper, form: Any) -> Any:
         if "run1" in form.command:
@@ -224,6 +303,150 @@ def test_a_launch_that_fails_harms_no_other(tmp_path: Path) -> None:
     first, second = provider.submit([launch("run1", tmp_path), launch("run2", tmp_path)])
     assert isinstance(first, Failure) and first.message == "submit_trial_job raised PermissionError: no credit left"
     assert isinstance(second, str) and json.loads(second)["id"] == "other"
+
+
+class OwnStatus(enum.Enum):
+    RUNNING = "RUNNING"
+    DONE = "SUCCEEDED"
+    FAILED = 3
+
+
+@pytest.mark.parametrize(
+    ("status", "phase"),
+    [
+        (OwnStatus.RUNNING, Phase.ACTIVE), (OwnStatus.DONE, Phase.GONE), (OwnStatus.FAILED, Phase.GONE),
+        ("on its way", Phase.UNKNOWN),
+    ],
+)  # fmt: skip
+def test_a_trial_that_has_an_id_is_started_once(tmp_path: Path, status: object, phase: Phase) -> None:
+    """Whatever else its service says of it, and in whatever words."""
+
+    async def submit(self: Paper, form: Any) -> Any:
+        await Paper.submit_trial_job(self, form)
+        self.trials["t0"].status = status  # type: ignore[assignment]
+        return {"id": "t0", "status": status}
+
+    provider = provider_of(type("OwnWords", (Paper,), {"submit_trial_job": submit}), tmp_path)
+    (handle,) = started(provider, launch("run1", tmp_path))
+    seen = provider.observe([handle])[handle]
+    assert seen.phase is phase and (phase is not Phase.UNKNOWN or "'on its way' is not a valid" in seen.detail)
+
+
+def test_a_trial_without_an_id_is_not_started_again_and_again(tmp_path: Path, made: list[Paper]) -> None:
+    async def submitTrialJob(self: Paper, form: Any) -> None:
+        await Paper.submit_trial_job(self, form)
+
+    provider = provider_of(type("Mute", (Paper,), {"submitTrialJob": submitTrialJob}), tmp_path)
+    answers = provider.submit([launch("run1", tmp_path), launch("run2", tmp_path)])
+    assert counts(answers) == (0, ["rejected"] * 2) and len(made[-1].trials) == 1
+    assert str(answers[0]) == "submitTrialJob: a TrialJobDetail was expected, not None"
+
+
+def test_what_a_service_raises_is_told_under_the_name_of_its_member(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the spelling of who wrote it; where it comes from is in the log, once."""
+
+    async def setClusterMetadata(self: Paper, key: str, value: str) -> None:
+        if key == "trial_config":
+            raise KeyError("codeDir")
+
+    async def update(self: Paper, trial: str, form: Any) -> None:
+        raise OSError("no answer")
+
+    provider = provider_of(type("Camel", (Paper,), {"setClusterMetadata": setClusterMetadata}), tmp_path)
+    (answer,) = provider.submit([launch("run1", tmp_path)])
+    assert str(answer) == "setClusterMetadata raised KeyError: 'codeDir'"
+    provider = provider_of(type("Silent", (Paper,), {"update_trial_job": update}), tmp_path)
+    (handle,) = started(provider, launch("run2", tmp_path))
+    capsys.readouterr()
+    for _ in range(3):
+        seen = provider.observe([handle])[handle]
+        assert (seen.phase, seen.detail) == (Phase.ACTIVE, "update_trial_job raised OSError: no answer")
+    assert capsys.readouterr().err.count("Traceback") == 1
+
+
+def test_variables_that_cannot_be_written_harm_no_other(provider: TrainingServiceProvider, tmp_path: Path) -> None:
+    first, second = provider.submit([launch("run1", tmp_path / "gone", env={"A": "b"}), launch("run2", tmp_path)])
+    assert isinstance(first, Failure) and "its variables cannot be written" in first.message
+    assert isinstance(second, str)
+
+
+def test_a_service_that_cannot_begin_has_not_begun(tmp_path: Path, made: list[Paper]) -> None:
+    """It begins with the next call, with its listener and its main loop."""
+
+    def add(self: Paper, listener: Any) -> None:
+        self.calls.append(("add",))
+        if len(self.asked("add")) == 1:
+            raise OSError("not yet")
+        Paper.add_trial_job_metric_listener(self, listener)
+
+    provider = provider_of(type("Late", (Paper,), {"add_trial_job_metric_listener": add}), tmp_path)
+    with pytest.raises(OSError, match="not yet"):
+        provider.submit([launch("run1", tmp_path)])
+    assert not made[-1].asked("submit")
+    started(provider, launch("run1", tmp_path))
+    assert len(made) == 1 and made[-1].asked("run") == [()] and len(made[-1].listeners) == 1
+    provider.rest()
+    assert not made[-1].listeners
+
+
+def test_it_is_made_with_what_it_takes_by_name(tmp_path: Path) -> None:
+    """Its other arguments are its own affair, however many there are."""
+    given: list[Any] = []
+
+    class Own(Paper):
+        def __init__(self, host: str = "h", port: int = 22, user: str = "me") -> None:
+            super().__init__()
+            given.append((host, port, user))
+
+    class All(Paper):
+        def __init__(self, username: str, **more: Any) -> None:
+            super().__init__()
+            given.append((username, sorted(more)))
+
+    for each in (Own, All):
+        provider_of(each, tmp_path)
+    assert given == [("h", 22, "me"), ("me", ["settings", "target"])]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", ""),
+        ("    del clean_up", "has not all methods of NNI's TrainingService: clean_up"),
+        ("    submitTrialJob = lambda self, form: None\n    del submit_trial_job", ""),
+    ],
+)
+def test_a_method_that_xt_has_as_well_makes_no_backend_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    name = f"helpful_{abs(hash(line))}"
+    (tmp_path / f"{name}.py").write_text(HELPFUL + line + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugin = Plugin(f"{name}.Helpful", "t", "helpful", {}, {}, "me", str(tmp_path / "records"))
+    if said:
+        with pytest.raises(loading.Broken, match=said):
+            loading.make(plugin)
+    else:
+        assert isinstance(loading.make(plugin), TrainingServiceProvider)
+
+
+HELPFUL = """
+class Helpful:
+    def submit_job(self, form): return form
+    view_status = submit_job
+    def list_trial_jobs(self): return []
+    def get_trial_job(self, trial_job_id): pass
+    def add_trial_job_metric_listener(self, listener): pass
+    def remove_trial_job_metric_listener(self, listener): pass
+    def submit_trial_job(self, form): return self.submit_job(form)
+    def update_trial_job(self, trial_job_id, form): pass
+    def cancel_trial_job(self, trial_job_id): pass
+    def set_cluster_metadata(self, key, value): pass
+    def clean_up(self): pass
+    def run(self): pass
+"""
 
 
 def test_cancels_and_stops(provider: TrainingServiceProvider, tmp_path: Path, made: list[Paper]) -> None:

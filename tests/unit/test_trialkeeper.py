@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from turnout.compat.nni.keeper import saying, tickets
+from turnout.compat.nni.keeper.beginning import Beginning, NotBegun
+from turnout.compat.nni.keeper.bell import Bell
 from turnout.compat.nni.keeper.printed import Printed, points, record
 from turnout.compat.nni.keeper.saying import Said
 from turnout.compat.nni.keeper.streams import OUTPUT, Streams
+from turnout.compat.nni.keeper.talking import Hub, Refused
 from turnout.compat.nni.keeper.waiting import KeeperProvider
 from turnout.errors import InvalidInput
 from turnout.plugin.provider import Launch, Phase
 from turnout.wire import frames, nni
+from turnout.wire.http import Unreachable
+from turnout.wire.messages import Attempt, Chunk, Fact, Grant, JobOrder, Orders, Welcome
 
 ORDER = {
     "address": ["/sockets/agent.sock", "file:relay.address", "tls:hub.example:7000#abc"], "token": "secret",
@@ -66,6 +74,109 @@ class TestTickets:
         for host, port in (("h", None), (None, "80"), ("h", "x")):
             with pytest.raises(InvalidInput, match="go together"):
                 tickets.addresses(known, host, port)
+
+    def test_a_command_that_takes_its_run_names_the_order_of_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / ".turnout").mkdir()
+        (tmp_path / ".turnout" / "run1.2.1.json").touch()
+        command = "python3 .turnout/agent-0a.pyz exec .turnout/{} -- train --lr 0.1"
+        assert tickets.takes_its_run("exec " + command.format("run1.2.1.json"))
+        assert tickets.takes_its_run(". ./.turnout/0a.env; exec " + command.format("run1.2.1.json"))
+        for other in (command.format("run3.1.json"), "cat .turnout/run1.2.1.json", "echo 'exec", "train.sh"):
+            assert not tickets.takes_its_run(other)
+
+
+class SilentBell(Bell):
+    """Nothing wakes it, and it does not wait."""
+
+    def __init__(self) -> None:
+        self.signals = []
+
+    def wait(self, seconds: float) -> None:
+        pass
+
+
+class ToldHub(Hub):
+    """Gives one run; `begun` bytes are there of the note that it began. Answers that are `lost` are of reports that
+    were taken."""
+
+    def __init__(
+        self, *, begun: int = 0, is_fenced: bool = False, leaves: bool = False, lost: Sequence[int] = ()
+    ) -> None:
+        self._begun, self._lost, self._count = begun, lost, 0
+        self._is_fenced, self._leaves = is_fenced, leaves
+
+    def hello(self, held: Sequence[Attempt]) -> Welcome:
+        return Welcome(node="n", lease=30.0, idle=0.0, max_runs=1, fenced=[])
+
+    def poll(self, held: Sequence[Attempt], wait: float) -> Orders:
+        return Orders([] if self._leaves else [GRANT], [JOB], [], [], exit=self._leaves)
+
+    def report(self, held: Sequence[Attempt], facts: list[Fact], pieces: list[tuple[Chunk, bytes]]) -> Orders:
+        ((chunk, _),) = pieces
+        if chunk.offset == 0:
+            self._begun = max(self._begun, chunk.size)
+        self._count += 1
+        if self._count in self._lost:
+            raise Unreachable("gone")
+        fenced = [(GRANT.run, GRANT.attempt)] if self._is_fenced else []
+        return Orders([], [], [], fenced, acks={chunk.key: self._begun})
+
+
+GRANT = Grant(run=1, attempt=1, name="run1", job=1, argv=[], params={}, slots=1.0, memory=0, gpus=0)
+JOB = JobOrder(
+    job=1, name="job1", experiment="e", workspace="w", kind="command", script=None, script_path=None, before=None,
+    after=[], env={}, seconds=None, grace=10.0, memory=None,
+)  # fmt: skip
+
+
+class TestBeginning:
+    @pytest.mark.parametrize("lost", [(), (1,), (2,), (1, 2), (2, 3), (2, 4)])
+    def test_whichever_answer_is_lost(self, lost: Sequence[int]) -> None:
+        """A note of ours is not taken for somebody else's."""
+        claimed = Beginning(ToldHub(lost=lost), SilentBell(), "run1", 300.0).claim()
+        assert (claimed.grant, claimed.job, claimed.lease) == (GRANT, JOB, 30.0)
+
+    @pytest.mark.parametrize("hub", [ToldHub(begun=10), ToldHub(is_fenced=True), ToldHub(leaves=True)])
+    def test_there_is_nothing_to_do(self, hub: ToldHub) -> None:
+        with pytest.raises(NotBegun, match="nothing to do here") as end:
+            Beginning(hub, SilentBell(), "run1", 300.0).claim()
+        assert end.value.code == 0
+
+    def test_a_hub_that_always_refuses_is_not_waited_for_for_ever(self) -> None:
+        class Refusing(ToldHub):
+            def poll(self, held: Sequence[Attempt], wait: float) -> Orders:
+                raise Refused(409, "say hello first")
+
+        with pytest.raises(NotBegun, match=r"say hello first.*not executed") as end:
+            Beginning(Refusing(), SilentBell(), "run1", 0.0).claim()
+        assert end.value.code == 126
+
+
+#: The first process of a container: what the trial leaves becomes its own, and nobody else collects it.
+FIRST_PROCESS = """
+import os, sys, time
+from turnout.agent.tree import become_subreaper
+from turnout.compat.nni.keeper.trial import Trial
+assert become_subreaper()
+trial = Trial("sleep 600 & touch begun; wait", dict(os.environ), "output", limit=None, grace=600.0)
+while not os.path.exists("begun"):
+    time.sleep(0.01)
+trial.end("cancelled")
+while (code := trial.code()) is None:
+    time.sleep(0.01)
+print(code)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody adopts orphans there")
+def test_a_trial_of_the_first_process_is_over_when_its_processes_are(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_PROCESS], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "-15\n"
 
 
 class TestPrinted:

@@ -70,6 +70,12 @@ class TestTelling:
         in_a_run("run.log_metrics({'loss': 0.3}, 'epoch')")
         assert in_a_run.records() == [{"m": {"loss": 0.5}}, {"m": {"loss": 0.4, "epoch": 0.5}}, {"m": {"loss": 0.3}}]
 
+    @pytest.mark.parametrize("step", ["10**400", "2**70", "float('inf')", "-2**62"])
+    def test_a_step_that_is_too_large_is_none(self, step: str, in_a_run: InARun) -> None:
+        in_a_run(f"run.log_metrics({{'epoch': {step}, 'loss': 0.5}}, 'epoch')")
+        (record,) = in_a_run.records()
+        assert "s" not in record and record["m"]["loss"] == 0.5
+
     def test_tags(self, in_a_run: InARun) -> None:
         in_a_run("run.tag_run({'kind': 'old', 'keep': None})")
         assert in_a_run.records() == [{"g": {"kind": "old", "keep": ""}}]

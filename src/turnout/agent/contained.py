@@ -25,7 +25,8 @@ def contain(
     directory. Returning means that it is written down whose container it is: who finds the attempt can end it.
     Raises CannotContain, OSError."""
     assert attempt.runtime is not None and job.container is not None
-    directory, runtime, nodes = attempt.directory, attempt.runtime, _nodes(attempt.gpus, gpus)
+    given = [each.id for each in gpus.facts] if job.sees_gpus else attempt.gpus
+    directory, runtime, nodes = attempt.directory, attempt.runtime, _nodes(given, gpus)
     name = containers.name_of(root, attempt.grant.run, attempt.grant.attempt)
     files = Files(containers.environment_path(directory), containers.id_path(directory))
     home = f"{directory.path}/home"
@@ -37,7 +38,7 @@ def contain(
     inside = Inside(
         argv=order.argv, env=env, directory=f"{order.dir}/{order.cwd}",
         mounts=[Mount(home, is_writable=True), *_mounts(attempt, job), Mount(sdk)],
-        gpus=_names(attempt.gpus, gpus), vendor=gpus.vendor, gpu_nodes=nodes, gpu_groups=_groups(nodes),
+        gpus=_names(given, gpus), vendor=gpus.vendor, gpu_nodes=nodes, gpu_groups=_groups(nodes),
         limits=(job.cpus, order.memory), umask=0o077 if order.umask is None else order.umask,
     )  # fmt: skip
     _write(files.env, container_command.environment_file(env))

@@ -112,6 +112,11 @@ def environment(vendor: str, ids: List[str], *, inside: bool = False) -> Dict[st
     return {"CUDA_VISIBLE_DEVICES": ",".join(ids), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
+def bounds(env: Mapping[str, str]) -> Dict[str, str]:
+    """What this environment says of the GPUs that a process may see: a batch system may have given us only some."""
+    return {name: env[name] for names in _VISIBLE.values() for name in names if name in env}
+
+
 def read_text(path: str) -> str:
     """A file of the kernel's; empty when it is not there."""
     try:

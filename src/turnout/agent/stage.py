@@ -52,7 +52,7 @@ def fill(
     script = script_of(directory, grant, job)
     if script is not None:
         _write_script(script)
-    if job.search and not grant.script:
+    if has_params(grant, job):
         _write_params(directory, grant)
     placed = place(directory, job, cache, views, is_wanted)
     return Filled({**told, **placed.told}, placed.env)
@@ -111,9 +111,16 @@ def params_path(directory: RunDir) -> str:
     return f"{directory.track}/params.json"
 
 
+def has_params(grant: Grant, job: JobOrder) -> bool:
+    """Whether it has parameters of its own, and may be a script of NNI's: one of a search, or one that got some as it
+    was submitted. A parent script has none."""
+    return (job.search or bool(grant.params)) and not grant.script
+
+
 def number_of(grant: Grant) -> int:
-    """Which of its search's runs it is, from 1."""
-    return int(grant.name.rpartition(".")[2])
+    """Which of its siblings it is, from 1."""
+    _, is_child, number = grant.name.rpartition(".")
+    return int(number) if is_child else 1
 
 
 def _write_params(directory: RunDir, grant: Grant) -> None:

@@ -10,7 +10,7 @@ from typing import Dict, List, Sequence
 
 from turnout.agent import container_command, gpu_sources
 from turnout.agent.attempt import Attempt
-from turnout.agent.stage import entrance_path, number_of, params_path, script_of
+from turnout.agent.stage import entrance_path, has_params, number_of, params_path, script_of
 from turnout.agent.supervisor import Order
 from turnout.wire import nni
 from turnout.wire.messages import JobOrder
@@ -21,7 +21,7 @@ _OF_THE_NODE = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "T
 
 def make_order(attempt: Attempt, job: JobOrder, *, gpus: str) -> Order:
     """What the supervisor is told; of a run in a container, what is executed in there. `gpus`: who made the node's, if
-    it has any: those the run did not get are hidden from it."""
+    it has any: those the run did not get are hidden from it, unless its job is to see them all."""
     by_shell = container_command.shell if attempt.runtime is not None else _by_shell
     argv = [] if attempt.grant.script else attempt.grant.argv
     script = script_of(attempt.directory, attempt.grant, job)
@@ -79,13 +79,20 @@ def _run_environment(attempt: Attempt, job: JobOrder, gpus: str) -> Dict[str, st
         "XT_RESUME_NAME": grant.name if grant.attempt > 1 else "",
         **attempt.env,
     }
-    if job.search and not grant.script:
+    if has_params(grant, job):
         number = number_of(grant)
         env.update(nni.environment(directory.track, experiment=job.name, run=grant.name, number=number, code=here))
         env.update({"NNI_OUTPUT_DIR": directory.kept, "TURNOUT_PARAMS_FILE": params_path(directory)})
-    if gpus:
+    if job.sees_gpus:
+        env.update(_bounds(job) if attempt.runtime is None else {})
+    elif gpus:
         env.update(gpu_sources.environment(gpus, attempt.gpus, inside=attempt.runtime is not None))
     return env
+
+
+def _bounds(job: JobOrder) -> Dict[str, str]:
+    """Which GPUs a run may see that sees all of them: as its submitter said, else as we were told ourselves."""
+    return {name: value for name, value in gpu_sources.bounds(os.environ).items() if name not in job.env}
 
 
 def _by_shell(script: Sequence[str]) -> List[str]:

@@ -57,6 +57,16 @@ def show(json: bool) -> None:
         print("no boxes yet; `turnout box add NAME ADDRESS` takes one in")
 
 
+def reference(secret: str | None) -> str | None:
+    """How settings refer to a secret of that name. NotFound when nobody keeps it."""
+    if secret is None:
+        return None
+    from turnout.config import secrets
+
+    secrets.resolve(secret)
+    return f"secret:{secret.removeprefix('secret:')}"
+
+
 def add(name: str, address: str, wanted: Mapping[str, Any], trust: Trust, json: bool) -> None:
     done = Client().add_box(name, address, accept=trust.accepts, **wanted)
     if json:

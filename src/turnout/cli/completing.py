@@ -66,7 +66,8 @@ def _names(kind: str, incomplete: str) -> Iterator[str]:
     elif kind in ("samplers", "stoppers"):
         from importlib.metadata import entry_points
 
-        yield from sorted({point.name for point in entry_points(group=f"turnout.{kind}")})
+        named = _settings().samplers if kind == "samplers" else {}
+        yield from sorted({*named, *(point.name for point in entry_points(group=f"turnout.{kind}"))})
     if kind not in ("secrets", "settings", "boxes", "setups", "providers", "samplers", "stoppers"):
         from turnout.client import Client
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from turnout.query.problem import nearest
+from turnout.model.likeness import nearest
 
 _NOUNS = {"metrics": "metric", "params": "parameter", "tags": "tag"}
 

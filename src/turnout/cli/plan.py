@@ -140,7 +140,7 @@ def _wishes(spec: JobSpec) -> dict[str, str]:
         "tags": render.shown(spec.tags),
         "cpus": render.shown(need.cpus),
         "memory": write_size(need.memory) if need.memory else "",
-        "gpus": render.shown(need.gpus),
+        "gpus": "not managed" if need.sees_gpus and need.gpus is None else render.shown(need.gpus),
         "GPU memory": write_size(need.gpu_memory) if need.gpu_memory else "",
         "time": render.span(need.seconds) if need.seconds else "",
         "retry": str(spec.retry.failures or ""),

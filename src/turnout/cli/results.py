@@ -82,7 +82,7 @@ def _show(study: Studied, asked: Asked, json: bool) -> None:
         form = form or _FORMS.get(asked.output.suffix.lower())
         if form is None:
             raise InvalidInput(f"{asked.output.name!r}: in which form?", hint="say --format csv, tsv or json")
-        asked.output.write_text(written(study, form), encoding="utf-8", newline="")
+        _write(asked.output, written(study, form))
         print(f"{asked.output}: {render.count(len(study.tried), 'result')} of {study.job}", file=sys.stderr)
     elif form is None and sys.stdout.isatty():
         headers, rows = as_columns(study)
@@ -91,6 +91,14 @@ def _show(study: Studied, asked: Asked, json: bool) -> None:
         render.print_json(as_views(study))
     else:
         sys.stdout.write(written(study, form or "csv"))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        hint = "give another --output, in a directory that is there"
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}", hint=hint) from error
 
 
 def what_matters(client: Client, job: str) -> str:

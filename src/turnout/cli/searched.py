@@ -27,7 +27,8 @@ class Searched:
     seed: int | None
     option_prefix: str | None
     runs: int | None
-    schedule: str
+    schedule: str | None
+    """None = nothing was typed"""
 
     @property
     def is_search(self) -> bool:
@@ -41,7 +42,7 @@ class Searched:
             stopper=self.stopper, stopper_options=searching.options(self.stopper_options, "--stopper-option"),
             minimize=self.minimize, maximize=self.maximize, runs=self.runs,
             seconds=None if self.max_time is None else searching.seconds(self.max_time, "--max-time"), seed=self.seed,
-            prefix="--" if self.option_prefix is None else self.option_prefix, whole=self.schedule == "static",
+            prefix=self.option_prefix, whole=None if self.schedule is None else self.schedule == "static",
         )  # fmt: skip
 
     def check_unused(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from turnout.cli import render
 from turnout.cli import submit as submitting
 from turnout.cli.searched import Searched, searched
-from turnout.cli.spaces import flat, in_words
+from turnout.cli.spaces import in_words
 from turnout.cli.submit import How
 from turnout.client import Client, ask, searching
 from turnout.client.overriding import overridden
@@ -215,7 +215,7 @@ def _settled(client: Client, job: str) -> dict[str, Any]:
 
 
 def _params(view: dict[str, Any]) -> str:
-    return " ".join(f"{name}={_short(value)}" for name, value in flat(view["params"]))
+    return " ".join(f"{name}={_short(value)}" for name, value in searching.flat(view["params"]))
 
 
 def _short(value: object) -> str:

@@ -12,10 +12,10 @@ from turnout.cli import render
 from turnout.config import PROJECT_FILE, find_project_file, gather, secrets
 from turnout.config.checking import check as check_all
 from turnout.config.layers import Gathered
-from turnout.config.problem import nearest
 from turnout.config.setting import DEFAULT, Setting, Tree, plain, walk
 from turnout.errors import Conflict, InvalidInput, NotFound
 from turnout.home import Home, current_directory
+from turnout.model.likeness import instead_of
 
 
 def _gather() -> Gathered:
@@ -43,7 +43,7 @@ def _find(tree: Tree, path: tuple[str, ...]) -> Tree | Setting:
         inside = found if isinstance(found, dict) else {}
         if name not in inside:
             where = f" in {'.'.join(path[:at])}" if at else ""
-            raise NotFound(f"no setting {name!r}{where}", hint=nearest(name, inside))
+            raise NotFound(f"no setting {name!r}{where}", hint=instead_of(name, inside))
         found = inside[name]
     return found
 

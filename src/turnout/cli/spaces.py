@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _MOST_VALUES = 12
-_NAME = "_name"
 
 
 def in_words(plain: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
@@ -16,16 +15,6 @@ def in_words(plain: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, s
         for value in parameter.get("choice", ()):
             if "branch" in value:
                 yield from in_words(value["space"], f"{above}{name}.{value['branch']}.")
-
-
-def flat(params: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Parameters with their values, those of a branch by their paths: ``layer`` conv, ``layer.width`` 8."""
-    for name, value in params.items():
-        if isinstance(value, Mapping) and _NAME in value:
-            yield above + name, value[_NAME]
-            yield from flat({key: each for key, each in value.items() if key != _NAME}, f"{above}{name}.")
-        else:
-            yield above + name, value
 
 
 def _words(parameter: Mapping[str, Any]) -> str:

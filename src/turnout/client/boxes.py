@@ -48,13 +48,17 @@ class NewBox:
     password: str | None = None
     """``secret:NAME``, as is `passphrase`"""
     passphrase: str | None = None
+    gpu_indices: Sequence[int] = ()
+    max_runs_per_gpu: int | None = None
+    avoid_foreign_gpus: bool | None = None
 
     def entry(self) -> dict[str, object]:
         """For the section ``boxes``."""
         told = {
             "address": self.address, "port": self.port, "max-runs": self.max_runs,
             "python": self.python, "ssh-options": list(self.ssh_options) or None, "password": self.password,
-            "passphrase": self.passphrase,
+            "passphrase": self.passphrase, "gpu-indices": list(self.gpu_indices) or None,
+            "max-runs-per-gpu": self.max_runs_per_gpu, "avoid-foreign-gpus": self.avoid_foreign_gpus,
         }  # fmt: skip
         return {name: value for name, value in told.items() if value is not None}
 
@@ -104,10 +108,20 @@ def show(hub: Hub, settings: Config) -> list[View]:
         trouble = [told.get(name, {}).get("trouble", ""), *(told.get(pool, {}).get("trouble", "") for pool in pools)]
         found.append({
             "name": name, "address": box.address, "os": box.os, "max_runs": box.max_runs, "agents": len(free),
-            "free": sum(free) if free else None, "pools": pools,
+            "free": sum(free) if free else None, "pools": pools, "settings": _own(box),
             "trouble": trouble[0] or next((each for each in trouble[1:] if f"{name}:" in each), ""),
         })  # fmt: skip
     return found
+
+
+def _own(box: BoxSettings) -> dict[str, object]:
+    """What the settings say of it beside its address, as they write it; of secrets, the references."""
+    told = {
+        **box.settings, "gpu-indices": list(box.gpu_indices) or None,
+        "max-runs-per-gpu": box.max_runs_per_gpu if box.max_runs_per_gpu != 1 else None,
+        "avoid-foreign-gpus": None if box.avoid_foreign_gpus else False,
+    }  # fmt: skip
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in told.items() if value is not None}
 
 
 def add(hub: Hub, home: Home, cwd: Path, new: NewBox, asked: Asked) -> View:

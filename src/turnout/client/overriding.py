@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, fields, replace
 from typing import Any, TypeVar
 
 from turnout.client.preparing import Wish
-from turnout.client.searching import SearchWish
+from turnout.client.searching import SearchWish, sampler_named
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def overridden(written: Wish, typed: Wish, search: SearchWish) -> Wish:
 
 def _searched(written: SearchWish, typed: SearchWish) -> SearchWish:
     """Options belong to whom they were written for, and objectives are replaced together."""
-    if typed.sampler is not None and typed.sampler != written.sampler:
+    if typed.sampler is not None and sampler_named(typed.sampler) != sampler_named(written.sampler or ""):
         written = replace(written, sampler_options={})
     if typed.stopper is not None and typed.stopper != written.stopper:
         written = replace(written, stopper_options={})

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from turnout import config as configuration
-from turnout.client import ask, containers, inputs, own_code, pythons, references, searching, setups
+from turnout.client import ask, containers, inputs, named_samplers, own_code, pythons, references, searching, setups
 from turnout.client.layout import Layout, code_dirs, tree_path
 from turnout.client.searching import SearchWish
 from turnout.config import by_path
@@ -24,7 +24,7 @@ from turnout.model.limits import check_amount
 from turnout.model.search import Elsewhere, Search
 from turnout.model.setup import Setup
 from turnout.model.spec import JobSpec, Resources, Retry, RunSpec, Schedule
-from turnout.snapshot import Joined, Limits, Part, Sink, Snapshot, capture, join
+from turnout.snapshot import Joined, Limits, Part, Policy, Sink, Snapshot, capture, capture_file, join
 from turnout.spec.check import check
 
 #: A run started from within a run is its own run.
@@ -146,7 +146,10 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
     if wish.code_dirs and not wish.snapshot:
         raise InvalidInput("--no-snapshot and --code-dir exclude each other", hint="leave one of them out")
     check(replace(spec, data=None, model=None))  # those are bound to their files when they are delivered
+    sampler = named_samplers.named(wish.search, settings)
     if not wish.snapshot:
+        if sampler is not None:
+            named_samplers.check_frozen(sampler)
         return Prepared(spec, None, target, own_code.named(target.service, settings), others)
     if remember:
         home.make()
@@ -155,10 +158,14 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
     cache = home.stat_cache if remember else Path(os.devnull)  # where nothing is found and nothing can be kept
     allowed = (*code.allow_secrets, *wish.allow_secrets)
 
-    def freeze(directory: Path, omit: Sequence[str] = ()) -> Snapshot:
-        return capture(directory, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
+    def freeze(place: Path, omit: Sequence[str] = ()) -> Snapshot:
+        if place.is_file():
+            return capture_file(place, policy=Policy(limits=limits, allow_secrets=allowed))
+        return capture(place, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
 
     frozen = _checked(join([Part(freeze(each.source, code.code_omit), each.place) for each in layout.dirs]), layout)
+    if sampler is not None:
+        spec, frozen = named_samplers.bring(sampler, spec, layout, frozen, freeze)
     return Prepared(spec, frozen, target, own_code.find(target.service, settings, frozen, freeze), others)
 
 
@@ -257,7 +264,7 @@ def _specify(
     asked = inputs.Asked(share=wish.model, action=wish.model_action)
     model = inputs.specify("model", settings.model, asked, cwd=layout.cwd, is_here=is_here)
     after = (*settings.after_files.after_dirs, *(f"!{pattern}" for pattern in settings.after_files.after_omit))
-    search = _search(wish, what.runs, layout.cwd)
+    search = _search(wish, settings, what.runs, layout.cwd)
     repeat, total = _children(wish, len(what.runs)) if search is None else (1, None)
     return JobSpec(
         kind=what.kind, display=what.display, runs=_with_params(what.runs, wish.params), script=what.script,
@@ -286,7 +293,7 @@ def _is_here(wish: Wish, settings: configuration.Config) -> bool:
     return all(settings.provider_of(settings.targets[name]) == "local" for name in targets)
 
 
-def _search(wish: Wish, runs: Sequence[RunSpec], cwd: Path) -> Search | None:
+def _search(wish: Wish, settings: configuration.Config, runs: Sequence[RunSpec], cwd: Path) -> Search | None:
     if wish.search is None:
         return None
     for option, value in (("--multi", wish.multi), ("--repeat", wish.repeat), ("--nodes", wish.nodes)):
@@ -295,7 +302,7 @@ def _search(wish: Wish, runs: Sequence[RunSpec], cwd: Path) -> Search | None:
             raise InvalidInput(f"{option} and a search exclude each other", hint=hint)
     if len(runs) != 1:
         raise InvalidInput("a search has one command", hint="write it behind the options")
-    return searching.specify(wish.search, runs[0], cwd)
+    return searching.specify(named_samplers.by_its_path(wish.search, settings), runs[0], cwd)
 
 
 def _children(wish: Wish, commands: int) -> tuple[int, int | None]:

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from turnout.config import Config, secrets, settings_at
-from turnout.config.problem import nearest
 from turnout.config.providing import KnownProvider, known_providers
 from turnout.errors import NotFound, ProviderError
 from turnout.home import Home, current_directory
+from turnout.model.likeness import instead_of
 
 View = dict[str, Any]
 _ARGV = (sys.executable, "-P", "-m", "turnout.testing.contract")
@@ -46,7 +46,7 @@ def described(home: Home, name: str) -> View:
     settings = _settings(home)
     known = known_providers(settings)
     if name not in known:
-        raise NotFound(f"no compute provider {name!r}", hint=nearest(name, known))
+        raise NotFound(f"no compute provider {name!r}", hint=instead_of(name, known))
     (told,) = _said_by([known[name]], settings, home)
     return {**_view(known[name]), **told}
 
@@ -70,7 +70,7 @@ def tested(home: Home, test: Test, tell: Callable[[View], None]) -> View:
     report: View = {}
     for said in _ask({"do": "test", "provider": asked, "checks": list(test.checks), "patience": test.patience}):
         if "unknown" in said:
-            raise NotFound(f"no check {said['unknown']!r}", hint=nearest(said["unknown"], said["known"]))
+            raise NotFound(f"no check {said['unknown']!r}", hint=instead_of(said["unknown"], said["known"]))
         if said.get("broken"):
             message = "\n".join(each for each in (said["broken"], said["trace"]) if each)
             raise ProviderError(message, hint=f"correct it; `turnout provider show {asked['name']}` looks again")
@@ -86,11 +86,11 @@ def tested(home: Home, test: Test, tell: Callable[[View], None]) -> View:
 def _asked_for(home: Home, target: str) -> View:
     settings = _settings(home)
     if target not in settings.targets:
-        raise NotFound(f"no target {target!r}", hint=nearest(target, settings.targets))
+        raise NotFound(f"no target {target!r}", hint=instead_of(target, settings.targets))
     provider = settings.provider_of(settings.targets[target])
     known = known_providers(settings)
     if provider not in known:
-        raise NotFound(f"no compute provider {provider!r}, which serves {target}", hint=nearest(provider, known))
+        raise NotFound(f"no compute provider {provider!r}, which serves {target}", hint=instead_of(provider, known))
     return _request(known[provider], settings, home, target)
 
 

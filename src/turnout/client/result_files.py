@@ -2,7 +2,8 @@
 
 CSV has a column for each parameter, named ``params.lr`` or just ``lr``, and one for each objective, ``metrics.loss`` or
 ``loss``; with one objective also ``value`` or ``reward``. JSON has a list of ``{"params": {...}, "metrics": {...}}``,
-or NNI's ``{"parameter": {...}, "value": ...}``. Other columns and keys are passed over.
+or NNI's ``{"parameter": {...}, "value": ...}``. Other columns and keys are passed over, but for the ``state`` of runs:
+those that failed have no result.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from turnout.errors import InvalidInput, NotFound
 from turnout.plugin.space import Branch, Choice, Parameter, Range, Space
 from turnout.search.flattening import nested_params
 from turnout.search.spaces.containing import objection
+from turnout.search.spaces.drawing import NAME
 
 _LARGEST_FILE = 64 << 20
 _MOST_ROWS = 100_000
@@ -118,9 +120,7 @@ def _tidied(space: Space, params: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(parameter, Range) and parameter.whole and isinstance(value, float) and value.is_integer():
             found[name] = int(value)
         elif isinstance(parameter, Choice) and isinstance(value, Mapping):
-            branches = [
-                each for each in parameter.values if isinstance(each, Branch) and each.name == value.get("_name")
-            ]
+            branches = [each for each in parameter.values if isinstance(each, Branch) and each.name == value.get(NAME)]
             found[name] = {**value, **_tidied(branches[0].space, value)} if branches else value
     return found
 
@@ -158,17 +158,24 @@ def _past(text: str, at: int, characters: str) -> int:
 def _of_csv(text: str, path: Path, study: Studied) -> Iterator[tuple[int, dict[str, Any]]]:
     first = text.partition("\n")[0]
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if "\t" in first else ",")
-    columns = [name.strip() for name in reader.fieldnames or ()]
-    _check_columns(columns, path, study)
-    reader.fieldnames = columns
     try:
+        columns = [name.strip() for name in reader.fieldnames or ()]
+        _check_columns(columns, path, study)
+        reader.fieldnames = columns
+        has_states = any(_is_ours(name, columns, study) for name in ("run", "number"))
+        has_states = has_states and _is_ours("state", columns, study)
         for row in reader:
             if None in row:
                 what = f"{path.name}:{reader.line_num}: it has more cells than there are columns"
                 raise InvalidInput(what, hint="name each column in the first line; quote cells that have commas")
-            yield reader.line_num, _of_cells(row, study)
+            yield reader.line_num, {**_of_cells(row, study), "state": row["state"] if has_states else None}
     except csv.Error as error:
-        raise InvalidInput(f"{path.name}:{reader.line_num}: {error}", hint="quote cells as in CSV") from error
+        raise InvalidInput(f"{path.name}:{max(1, reader.line_num)}: {error}", hint="quote cells as in CSV") from error
+
+
+def _is_ours(name: str, columns: list[str], study: Studied) -> bool:
+    """Whether that column has what turnout writes there, rather than a parameter of that name."""
+    return name in columns and (name not in study.parameters or PARAMS + name in columns)
 
 
 def _check_columns(columns: list[str], path: Path, study: Studied) -> None:
@@ -190,7 +197,7 @@ def _of_cells(row: Mapping[str, str | None], study: Studied) -> dict[str, Any]:
     if len(metrics) == 1 and None in metrics.values():
         told = next((row[name] for name in _VALUES if name in row and name not in study.parameters), None)
         metrics = dict.fromkeys(metrics, told)
-    return {"params": nested_params(study.space, flat), "metrics": metrics, "state": row.get("state")}
+    return {"params": nested_params(study.space, flat), "metrics": metrics}
 
 
 def _value(parameter: Parameter, cell: str) -> object:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from turnout.client import ask, searching
 from turnout.client.preparing import Wish
 from turnout.client.searching import SearchWish
 from turnout.errors import InvalidInput
-from turnout.model.spec import Resources
+from turnout.model.likeness import nearest
+from turnout.model.spec import UNMANAGED, Resources
 from turnout.plugin.space import Space
 from turnout.search.spaces import read_space
+from turnout.search.spaces.checking import is_number
 
 _JOB = (
     "command", "target", "experiment", "workspace", "name", "tags", "env", "cpus", "memory", "gpus", "gpu-memory",
@@ -26,7 +29,9 @@ _SEARCH = (
     "space", "hp-config", "sampler", "stopper", "minimize", "maximize", "of", "runs", "max-time", "seed", "prefix",
     "max-failures", "static",
 )  # fmt: skip
+T = TypeVar("T")
 _OF = ("last", "min", "max")
+_LONGEST = 60  # of what is shown of a value that is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +61,27 @@ def from_mapping(content: Mapping[str, Any], directory: Path, command: tuple[str
             raise InvalidInput("search: is no block of names and values", hint="write `space:` and more below it")
         _check_names(block, _SEARCH, "search.")
         wish = replace(wish, search=_search(block, directory))
-    return JobFile(wish, (directory / str(content.get("code", "."))).resolve())
+    return JobFile(wish, (directory / (_text(content, "code") or ".")).resolve())
 
 
 def _options(content: Mapping[str, Any], command: tuple[str, ...]) -> Wish:
     targets = [each.strip() for each in _texts(content, "target")]
     targets = [name for each in targets for name in each.split(",") if name]
+    sees_gpus = content.get("gpus") == UNMANAGED
     return Wish(
         command=command or _command(content.get("command")),
         target=targets[0] if targets else None, also=tuple(targets[1:]),
         experiment=_text(content, "experiment"), workspace=_text(content, "workspace"), name=_text(content, "name"),
         tags=_pairs(content, "tags"), env=_pairs(content, "env"), setup=_text(content, "setup"),
         docker=_text(content, "docker"), working_dir=_text(content, "working-dir"), notify=_text(content, "notify"),
-        grace=_number(content, "grace"), priority=int(_number(content, "priority") or 0),
-        retry=ask.retry(str(content["retry"])) if content.get("retry") is not None else None,
+        grace=_number(content, "grace"), priority=_whole(content, "priority", least=None) or 0,
+        retry=_as(ask.retry, content, "retry"),
         concurrent=_whole(content, "concurrent"), terms=_terms(content),
         resources=Resources(
-            cpus=_whole(content, "cpus"), gpus=_whole(content, "gpus", least=0),
-            memory=ask.size(str(content["memory"])) if content.get("memory") is not None else None,
-            gpu_memory=ask.size(str(content["gpu-memory"])) if content.get("gpu-memory") is not None else None,
-            seconds=ask.seconds(str(content["time"])) if content.get("time") is not None else None,
+            cpus=_whole(content, "cpus"), gpus=None if sees_gpus else _whole(content, "gpus", least=0),
+            sees_gpus=sees_gpus,
+            memory=_as(ask.size, content, "memory"), gpu_memory=_as(ask.size, content, "gpu-memory"),
+            seconds=_as(ask.seconds, content, "time"),
         ),
     )  # fmt: skip
 
@@ -98,7 +104,7 @@ def _terms(content: Mapping[str, Any]) -> dict[str, Any]:
 def _search(block: Mapping[str, Any], directory: Path) -> SearchWish:
     sampler, sampler_options = _named(block, "sampler")
     stopper, stopper_options = _named(block, "stopper")
-    of = str(block.get("of", "last"))
+    of = _text(block, "of") or "last"
     if of not in _OF:
         raise InvalidInput(f"search.of: {of!r} is none of {', '.join(_OF)}", hint="leave it out for the last value")
     space = block.get("space")
@@ -106,13 +112,13 @@ def _search(block: Mapping[str, Any], directory: Path) -> SearchWish:
         raise InvalidInput("search.space is no block of names and values", hint="write `lr: [0.1, 0.2]` below it")
     if space is not None:
         space = _read_space(space)
-    time, hp_config = block.get("max-time"), _text(block, "hp-config")
+    time, hp_config = _text(block, "max-time"), _text(block, "hp-config")
     return SearchWish(
         space=space, hp_config=None if hp_config is None else str(directory / hp_config), sampler=sampler,
         sampler_options=sampler_options,
         stopper=stopper, stopper_options=stopper_options, minimize=_texts(block, "minimize"),
         maximize=_texts(block, "maximize"), of=of, runs=_whole(block, "runs"),
-        seconds=searching.seconds(str(time), "search.max-time") if time is not None else None,
+        seconds=searching.seconds(time, "search.max-time") if time is not None else None,
         seed=_whole(block, "seed", least=None), prefix=_prefix(block),
         failures=_whole(block, "max-failures", least=0), whole=_is_on(block, "static"),
     )  # fmt: skip
@@ -125,9 +131,10 @@ def _read_space(space: Mapping[str, Any]) -> Space:
         raise InvalidInput(f"search.space: {error.message}", hint=error.hint) from error
 
 
-def _prefix(block: Mapping[str, Any]) -> str:
-    value = block.get("prefix", "--")
-    return searching.NO_PREFIX if value is None or value is False else str(value)
+def _prefix(block: Mapping[str, Any]) -> str | None:
+    if "prefix" in block and block["prefix"] in (None, False):
+        return searching.NO_PREFIX
+    return _text(block, "prefix")
 
 
 def _named(block: Mapping[str, Any], key: str) -> tuple[str | None, dict[str, Any]]:
@@ -143,54 +150,68 @@ def _named(block: Mapping[str, Any], key: str) -> tuple[str | None, dict[str, An
 
 
 def _command(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
     if isinstance(value, list):
-        return tuple(str(each) for each in value)
+        return tuple(_as_text("command", each) for each in value)
     try:
-        return tuple(shlex.split(str(value))) if value is not None else ()
+        return tuple(shlex.split(_as_text("command", value)))
     except ValueError as error:
         raise InvalidInput(f"command: {str(error).lower()}", hint="quote it as in a shell") from error
 
 
-def _check_names(content: Mapping[str, Any], known: Iterable[str], above: str) -> None:
+def _check_names(content: Mapping[Any, Any], known: Sequence[str], above: str) -> None:
     for name in content:
         if name not in known:
-            near = get_close_matches(name, list(known), 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(known)}"
+            near = nearest(str(name), known)
+            hint = f"did you mean `{near}`?" if near else f"known: {', '.join(known)}"
             raise InvalidInput(f"nothing is called {above}{name}", hint=hint)
 
 
-def _is_on(content: Mapping[str, Any], key: str) -> bool:
-    value = content.get(key, False)
-    if not isinstance(value, bool):
+def _is_on(content: Mapping[str, Any], key: str) -> bool | None:
+    value = content.get(key)
+    if value is not None and not isinstance(value, bool):
         raise InvalidInput(f"{key}: {value!r} is neither true nor false", hint=f"write `{key}: true`")
     return value
 
 
+def _as(read: Callable[[str], T], content: Mapping[str, Any], key: str) -> T | None:
+    text = _text(content, key)
+    return None if text is None else read(text)
+
+
 def _text(content: Mapping[str, Any], key: str) -> str | None:
     value = content.get(key)
-    if isinstance(value, (dict, list)):
-        raise InvalidInput(f"{key} is no text", hint=f"write `{key}: TEXT`")
-    return None if value is None else str(value)
+    return None if value is None else _as_text(key, value)
 
 
 def _texts(content: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = content.get(key)
     if value is None:
         return ()
-    return tuple(str(each) for each in value) if isinstance(value, list) else (str(value),)
+    return tuple(_as_text(key, each) for each in (value if isinstance(value, list) else [value]))
 
 
 def _pairs(content: Mapping[str, Any], key: str) -> dict[str, str]:
     value = content.get(key) or {}
     if not isinstance(value, dict):
         raise InvalidInput(f"{key} are no names and values", hint="write `NAME: VALUE` below it")
-    return {str(name): str(each) for name, each in value.items()}
+    return {_as_text(key, name): _as_text(f"{key}.{name}", each) for name, each in value.items()}
+
+
+def _as_text(key: str, value: Any) -> str:
+    """Numbers and dates as they are written; what YAML makes of ``yes`` or of nothing is no text."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | date):
+        is_word = isinstance(value, bool) or value is None
+        shown = json.dumps(value) if is_word else repr(value)[:_LONGEST]
+        raise InvalidInput(f"{key}: {shown} is no text", hint="put it in quotes" if is_word else f"write `{key}: TEXT`")
+    return str(value)
 
 
 def _number(content: Mapping[str, Any], key: str) -> float | None:
     value = content.get(key)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise InvalidInput(f"{key}: {value!r} is no number", hint=f"write `{key}: 1`")
+    if value is not None and not is_number(value):
+        raise InvalidInput(f"{key}: {str(value)[:_LONGEST]} is no number", hint=f"write `{key}: 1`")
     return value
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,17 +17,22 @@ from turnout.model.measures import parse_seconds
 from turnout.model.search import FAILURES, Aim, Search
 from turnout.model.spec import RunSpec
 from turnout.plugin.space import Choice, Parameter, Space
+from turnout.search.arguments import flat as flat
 from turnout.search.spaces import from_plain, read_space, to_plain
 from turnout.search.spaces.command_line import find_spaces
 from turnout.search.spaces.grids import POINTS, Grid
 
 _LARGEST_FILE = 1 << 20
-#: What people of other tools call ours.
-_SAMPLERS = {"bayesian": "tpe", "gridsearch": "grid"}
+#: Ours, and what people of other tools call them; capitals do not count.
+_SAMPLERS = {
+    **{name: name for name in ("random", "grid", "dgd", "tpe", "cmaes", "gp", "nsga2", "qmc", "batch")},
+    "bayesian": "tpe", "gridsearch": "grid",
+}  # fmt: skip
 #: Samplers whose proposals come to an end.
 _FINITE = ("grid", "batch")
 #: What is written as a prefix where parameters are not to be appended to the command.
 NO_PREFIX = "none"
+_PREFIX = "--"
 _OVERRIDE = re.compile(r"\+{0,2}[A-Za-z_][\w.@/-]*=(?P<values>.+)", re.DOTALL)
 _FUNCTION = re.compile(r"(choice|range|interval|tag|int|float)\(.*\)", re.DOTALL)
 
@@ -48,17 +55,16 @@ class SearchWish:
     runs: int | None = None
     seconds: float | None = None
     seed: int | None = None
-    prefix: str = "--"
+    prefix: str | None = None
     failures: int | None = None
-    whole: bool = False
+    whole: bool | None = None
 
 
 def specify(wish: SearchWish, run: RunSpec, cwd: Path) -> Search:
     """InvalidInput or NotFound, with what to write instead."""
     space, slots = _space(wish, run, cwd)
     aims = _aims(wish)
-    sampler = wish.sampler or ("tpe" if aims else "random")
-    sampler = _SAMPLERS.get(sampler.lower(), sampler)
+    sampler = sampler_named(wish.sampler or ("tpe" if aims else "random"))
     if wish.stopper is None and wish.stopper_options:
         name = next(iter(wish.stopper_options))
         raise InvalidInput(f"the option {name!r} is of a stopper, and there is none", hint="give --stopper NAME, too")
@@ -67,11 +73,33 @@ def specify(wish: SearchWish, run: RunSpec, cwd: Path) -> Search:
         hint = "say --runs N" if wish.whole else "say --runs N or --max-time TIME; only a grid ends by itself"
         raise InvalidInput(f"a search with {sampler!r} {what}", hint=hint)
     return Search(
-        space=to_plain(space), sampler=sampler, sampler_options=dict(wish.sampler_options), stopper=wish.stopper,
-        stopper_options=dict(wish.stopper_options), aims=aims, runs=wish.runs, seconds=wish.seconds,
-        seed=0 if wish.seed is None else wish.seed, prefix=None if wish.prefix == NO_PREFIX else wish.prefix,
-        slots=slots, failures=FAILURES if wish.failures is None else wish.failures, whole=wish.whole,
+        space=to_plain(space), sampler=sampler, sampler_options=_checked(wish.sampler_options, "sampler"),
+        stopper=wish.stopper, stopper_options=_checked(wish.stopper_options, "stopper"), aims=aims, runs=wish.runs,
+        seconds=wish.seconds,
+        seed=0 if wish.seed is None else wish.seed, prefix=_prefix(wish), slots=slots,
+        failures=FAILURES if wish.failures is None else wish.failures, whole=bool(wish.whole),
     )  # fmt: skip
+
+
+def _checked(options: Mapping[str, Any], whose: str) -> dict[str, Any]:
+    """What JSON can hold: YAML makes dates of some texts."""
+    for name, value in options.items():
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            what = f"the option {name!r} of the {whose} is no text, number or list"
+            raise InvalidInput(what, hint="put dates and the like in quotes") from error
+    return dict(options)
+
+
+def sampler_named(name: str) -> str:
+    """What ours is called that was meant; others are called as they are."""
+    return _SAMPLERS.get(name.lower(), name)
+
+
+def _prefix(wish: SearchWish) -> str | None:
+    prefix = _PREFIX if wish.prefix is None else wish.prefix
+    return None if prefix == NO_PREFIX else prefix
 
 
 def size(search: Search) -> int | None:
@@ -148,7 +176,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise InvalidInput(f"{path.name} is over 1 MB", hint="this does not look like a search")
-        content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        content = _read_yaml(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise NotFound(f"no file {str(path)!r}", hint="check the path") from error
     except (OSError, UnicodeError) as error:
@@ -164,11 +192,24 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return {str(name): value for name, value in content.items()}
 
 
+def _read_yaml(text: str) -> Any:
+    """YAMLError also for what PyYAML lets through: a date that is none, an integer of thousands of digits, thousands of
+    brackets in each other."""
+    try:
+        return yaml.safe_load(text)
+    except (ValueError, LookupError, AttributeError, TypeError) as error:
+        raise yaml.MarkedYAMLError(problem=f"a value is not what it looks like: {error}") from error
+    except RecursionError as error:
+        raise yaml.MarkedYAMLError(problem="there are too many brackets in each other") from error
+
+
 def seconds(text: str, option: str) -> float:
     try:
         found = parse_seconds(text)
-    except ValueError as error:
-        raise InvalidInput(f"{option} {error}", hint="write 90s, 15m, 2h or 1:30:00") from error
+    except (ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise InvalidInput(f"{option} {text[:40]!r} is not a time", hint="write 90s, 15m, 2h or 1:30:00")
     if found <= 0:
         raise InvalidInput(f"{option} {text!r} is nothing", hint=f"give more, or leave {option} out")
     return found
@@ -184,7 +225,7 @@ def options(texts: Sequence[str], option: str) -> dict[str, Any]:
         if name in found:
             raise InvalidInput(f"{option} has {name!r} twice", hint="leave one of them out")
         try:
-            found[name] = yaml.safe_load(value)
+            found[name] = _read_yaml(value)
         except yaml.YAMLError:
             found[name] = value
     return found

@@ -17,8 +17,8 @@ from turnout.search.spaces import from_plain
 if TYPE_CHECKING:
     from turnout.search.importance import Importance
 
-#: States whose results count.
-COUNTING = frozenset({"completed", "stopped", "imported", "running", "finishing"})
+#: States whose results count, for the best as for plots: what still runs may yet fail.
+COUNTING = frozenset({"completed", "stopped", "imported"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from turnout.compat.nni.adapter import TrainingServiceProvider
 from turnout.compat.xt.adapter import XtProvider
 from turnout.config import TargetSettings
 from turnout.config.kinds import keys_of
-from turnout.config.problem import nearest
 from turnout.config.shapes import shapes_of
+from turnout.model.likeness import instead_of
 from turnout.plugin.foreign import Foreign
 from turnout.plugin.provider import Capabilities, Failure, Provider
 from turnout.plugin.remote import Description, Plugin
@@ -51,12 +51,12 @@ def make(plugin: Plugin) -> Provider:
             raise Broken(f"capabilities of {plugin.path} is no Capabilities")
         _check_settings(found, plugin)
         return _construct(plugin, lambda: found(plugin.settings))
-    for adapter in _ADAPTERS:
-        lacking = adapter.lacking(found)
-        if not lacking:
-            return _construct(plugin, lambda: adapter.around(found, plugin))  # noqa: B023 - called at once
-        if len(lacking) < len(adapter.METHODS):
-            raise Broken(f"{plugin.path} has not all methods of {adapter.INTERFACE}: {', '.join(lacking)}")
+    adapter = min(_ADAPTERS, key=lambda each: len(each.lacking(found)) / len(each.METHODS))
+    lacking = adapter.lacking(found)
+    if not lacking:
+        return _construct(plugin, lambda: adapter.around(found, plugin))
+    if len(lacking) < len(adapter.METHODS):
+        raise Broken(f"{plugin.path} has not all methods of {adapter.INTERFACE}: {', '.join(lacking)}")
     known = ", ".join(adapter.INTERFACE for adapter in _ADAPTERS)
     raise Broken(f"{plugin.path} is neither a subclass of turnout.plugin.provider.Provider, nor has it the methods of "
                  f"{known}")  # fmt: skip
@@ -93,7 +93,7 @@ def _check_settings(found: type[Provider], plugin: Plugin) -> None:
     own = {key: each for key, each in plugin.settings.items() if key in plugin.definition and key not in _COMMON}
     for key, value in own.items():
         if key not in shapes:
-            raise Broken(f"unknown key {key!r} of target {plugin.target}; {nearest(key, shapes)}")
+            raise Broken(f"unknown key {key!r} of target {plugin.target}; {instead_of(key, shapes)}")
         if not shapes[key].fits(value):
             raise Broken(f"{key} of target {plugin.target}: expected {shapes[key].words}, found {value!r}")
     for each in fields(found.Settings):

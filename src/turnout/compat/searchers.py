@@ -1,4 +1,5 @@
-"""Samplers and stoppers by their paths: ours as they are, or a tuner or assessor of NNI with ours around it."""
+"""Samplers and stoppers by their paths: ours as they are; with ours around them, tuners and assessors of NNI, and XT's
+classes for searches."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from turnout.compat.nni import assessors, tuners
+from turnout.compat.xt import hp_search
 from turnout.plugin.provider import Failure
 from turnout.plugin.sampler import BadOption, Exhausted, Goal, Objective, Result, Sampler, Task
 from turnout.plugin.searching import Adopted, Asked, Ended, Forgotten, Manners, Searcher
@@ -86,7 +88,14 @@ def _make_sampler(found: Any, searcher: Searcher) -> Sampler:
     made_for = Task(from_plain(task["space"]), _objectives(searcher), task["seed"], task["options"])
     if isinstance(found, type) and issubclass(found, Sampler):
         return found(made_for)
-    _check(tuners.lacking(found), searcher, "turnout.plugin.sampler.Sampler", "a tuner of NNI")
+    lacks = hp_search.lacking(found)
+    if not lacks:
+        return hp_search.HpSearchSampler(made_for, found, searcher.path)
+    no_tuner = tuners.lacking(found)
+    if len(lacks) < len(hp_search.METHODS) and len(no_tuner) > len(tuners.METHODS):  # it has nothing of a tuner
+        what = f"{searcher.path} has not all methods of {hp_search.INTERFACE}: {', '.join(lacks)}"
+        raise Failure(what, kind="rejected")
+    _check(no_tuner, searcher, "turnout.plugin.sampler.Sampler", "a tuner of NNI")
     return tuners.tuner_sampler(found, made_for)
 
 

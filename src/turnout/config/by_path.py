@@ -56,13 +56,17 @@ class Named:
         return self.path.partition(".")[0]
 
 
-def named(tree: Tree) -> dict[str, Named]:
-    """The classes that serve compute providers by their path, by the name of the provider."""
+#: The kinds of classes that the settings can name.
+COMPUTE, HP_SEARCH = "compute", "hp-search"
+
+
+def named(tree: Tree, kind: str) -> dict[str, Named]:
+    """The classes of a kind that are named by their path, by the name that they are given."""
     entries = tree["providers"]
-    compute = entries["compute"] if isinstance(entries, dict) else {}
+    classes = entries[kind] if isinstance(entries, dict) else {}
     return {
         name: Named(str(each.value), str(each.origin), Path(each.origin.name).parent.absolute())
-        for name, each in (compute.items() if isinstance(compute, dict) else ())
+        for name, each in (classes.items() if isinstance(classes, dict) else ())
         if isinstance(each, Setting)
     }
 

@@ -11,13 +11,14 @@ from turnout import registry
 from turnout.config import by_path
 from turnout.config.kinds import keys_of
 from turnout.config.layers import Gathered
-from turnout.config.problem import Problem, as_error, nearest
+from turnout.config.problem import Problem, as_error
 from turnout.config.reports import report_problems
 from turnout.config.sections import ROOT, BoxSettings, Config, TargetSettings
 from turnout.config.setting import Setting, Tree, walk
 from turnout.config.shapes import shapes_of
 from turnout.config.strays import strays
 from turnout.errors import InvalidInput, NotFound, ProviderError
+from turnout.model.likeness import instead_of
 
 _SEE = "write what its provider takes, see `turnout config schema`"
 #: The dataclass of a provider's own keys; None where it does not say, or is not known here.
@@ -86,7 +87,7 @@ def _references(tree: Tree, config: Config) -> Iterator[Problem]:
                 known, kind = config.targets, "target or box"
         if known is not None and setting.value is not None and setting.value not in known:
             what = f"{'.'.join(path)}: no {kind} {setting.value!r}"
-            yield Problem(str(setting.origin), what, nearest(str(setting.value), known))
+            yield Problem(str(setting.origin), what, instead_of(str(setting.value), known))
     yield from _needed(tree, "external-services", "type", "write the name of its provider, `type: NAME`")
     yield from _needed(tree, "boxes", "address", "write `address: HOST`")
     for name in config.boxes.keys() & config.compute_targets.keys():
@@ -135,7 +136,7 @@ def _entries(tree: Tree, config: Config, schema_of: SchemaOf) -> Iterator[Proble
             yield from _missing(config.settings_of(target), schema, entry, path)
             for box in config.boxes_of(target):
                 if box not in config.boxes:
-                    yield Problem(_where(entry), f"{path}: no box {box!r}", nearest(box, config.boxes))
+                    yield Problem(_where(entry), f"{path}: no box {box!r}", instead_of(box, config.boxes))
 
 
 def _unless_by_path(config: Config, schema_of: SchemaOf, name: str) -> type[Any] | None:
@@ -144,7 +145,7 @@ def _unless_by_path(config: Config, schema_of: SchemaOf, name: str) -> type[Any]
 
 def _code(tree: Tree) -> Iterator[Problem]:
     """Classes that are named by a path where nothing is."""
-    for found in by_path.named(tree).values():
+    for found in (*by_path.named(tree, by_path.COMPUTE).values(), *by_path.named(tree, by_path.HP_SEARCH).values()):
         try:
             by_path.find_package(found)
         except InvalidInput as error:
@@ -160,7 +161,7 @@ def _own_keys(entry: Tree, common: set[str], schema: type[Any] | None, path: str
             continue
         if key not in shapes:
             where = str(found.origin) if isinstance(found, Setting) else _where(found)
-            yield Problem(where, f"unknown key {key!r} in {path}", nearest(key, {*shapes, *common}))
+            yield Problem(where, f"unknown key {key!r} in {path}", instead_of(key, {*shapes, *common}))
         elif isinstance(found, Setting) and not shapes[key].fits(found.value):
             what = f"{path}.{key}: expected {shapes[key].words}, found {found.value!r}"
             is_number = str in shapes[key].types and isinstance(found.value, (int, float))

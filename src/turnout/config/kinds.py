@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
 from turnout.config.document import Items, Node, Table, describe, is_empty
-from turnout.config.problem import nearest
 from turnout.config.reference import as_text
 from turnout.config.setting import DEFAULT, Setting, Tree, plain, walk
 from turnout.config.values import Kind, Report, Single, meant
 from turnout.errors import InvalidInput
 from turnout.model.ids import check_label
+from turnout.model.likeness import instead_of
 
 T = TypeVar("T")
 #: The field of an open record that holds what belongs to its provider.
@@ -161,7 +161,7 @@ class Record(Kind[T]):
                 kind = ANYTHING
             else:
                 what = f"unknown key {written!r} in {path}" if path else f"unknown section {written!r}"
-                report.complain(line, what, nearest(written, {*self.keys, *self.beside}))
+                report.complain(line, what, instead_of(written, {*self.keys, *self.beside}))
                 continue
             if name in tree:
                 report.complain(line, f"{written!r} is another word for {name!r}, which is there too", "keep one")

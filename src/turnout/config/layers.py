@@ -36,7 +36,8 @@ class Gathered:
         """InvalidInput tells everything that is wrong, with its place."""
         if self.problems:
             raise as_error(self.problems)
-        return replace(ROOT.build(self.tree), classes=by_path.named(self.tree))
+        named = {kind: by_path.named(self.tree, kind) for kind in (by_path.COMPUTE, by_path.HP_SEARCH)}
+        return replace(ROOT.build(self.tree), classes=named[by_path.COMPUTE], samplers=named[by_path.HP_SEARCH])
 
 
 #: Values of the command line: ``{"general.target": ("--target", "big")}``. One that is None was not given.

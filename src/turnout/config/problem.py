@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnout.errors import InvalidInput
@@ -32,12 +31,3 @@ def as_error(problems: Sequence[Problem]) -> InvalidInput:
     if len(problems) > _MOST_SHOWN:
         lines.append(f"… and {len(problems) - _MOST_SHOWN} more")
     return InvalidInput("\n".join(lines), hint="`turnout config check` lists them all")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What to say of a name that is none of `known`."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, 1)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return f"known: {', '.join(names)}" if names else "there are none"

@@ -250,9 +250,7 @@ class Providers:
     """Code of your own, by name, as package.module.Class."""
 
     compute: Mapping[str, str] = key(Named(CODE_PATH), {}, "Compute providers.")
-    storage: Mapping[str, str] = key(Named(CODE_PATH), {}, "Storage providers.")
-    hp_search: Mapping[str, str] = key(Named(CODE_PATH), {}, "Samplers of parameters.")
-    command: Mapping[str, str] = key(Named(CODE_PATH), {}, "Commands.")
+    hp_search: Mapping[str, str] = key(Named(CODE_PATH), {}, "Samplers, which `--search-type` then takes by name.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +312,8 @@ class Config:
     blobs: BlobSettings = section(BlobSettings)
     classes: Mapping[str, by_path.Named] = field(default_factory=dict)
     """compute providers that are named by their path, and where they are"""
+    samplers: Mapping[str, by_path.Named] = field(default_factory=dict)
+    """samplers that are named by their path"""
 
     @property
     def targets(self) -> dict[str, TargetSettings]:

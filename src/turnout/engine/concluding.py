@@ -20,13 +20,16 @@ from turnout.wire.messages import Chunk
 _MESSAGE = "as its provider saw it; it could not reach the hub"
 #: What a provider passes on is a stream beside those of the run's own processes.
 _RECORDS, _OUTPUT = "track/provider", "output"
+#: How streams of records begin.
+_OWN = "track/"
 #: Ends that a provider knows of, and nobody here asked for.
 _CAUSES = {"cancelled": Cause.CANCELLED, "stopped": Cause.STOPPED}
 
 
 def relay(tx: Tx, agent: Agent, seen: Observation, news: News, start: int, *, is_heard: bool) -> bool:
-    """What the launch of this agent told its provider, behind the first `start` bytes, is told of its run, unless that
-    tells of itself. If nobody ever heard of the launch, its run is on its node from now on; whether that is new."""
+    """What the launch of this agent told its provider, behind the first `start` bytes, is told of its run, as far as
+    that does not tell of itself. If nobody ever heard of the launch, its run is on its node from now on; whether that
+    is new."""
     entry, is_new = _entry_of(tx, agent, seen, may_claim=not is_heard)
     if entry is not None:
         _tell(tx, agent, entry, News(records=news.records), start)
@@ -72,14 +75,14 @@ def _entry_of(tx: Tx, agent: Agent, seen: Observation, *, may_claim: bool) -> tu
 
 
 def _tell(tx: Tx, agent: Agent, entry: Entry, news: News, start: int) -> None:
+    """Records, unless the run tells any itself; output, unless it prints where we hear it."""
     run, attempt = entry.record.id, entry.record.attempt
-    known = streams_of(tx, run, attempt)
-    if any(stream != _RECORDS and mark.size for stream, mark in known.items()):
-        return  # it tells of itself
-    streams = ((_RECORDS, start, news.records), (_OUTPUT, 0, news.output))
+    told = {stream for stream, mark in streams_of(tx, run, attempt).items() if mark.size} - {_RECORDS}
+    records = b"" if any(stream.startswith(_OWN) for stream in told) else news.records
+    output = b"" if _OUTPUT in told else news.output
     chunks = [
         (Chunk(run, attempt, stream, offset, len(content)), memoryview(content))
-        for stream, offset, content in streams
+        for stream, offset, content in ((_RECORDS, start, records), (_OUTPUT, 0, output))
         if content
     ]
     if chunks:

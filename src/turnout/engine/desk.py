@@ -1,6 +1,6 @@
 """Searches go on here: when a run of one ends, tells something new or is taken, its sampler and stopper are asked.
 
-One thread; nothing of it survives. All a search needs is in the store, and the next hub takes it up from there.
+Nothing of it survives. All a search needs is in the store, and the next hub takes it up from there.
 """
 
 from __future__ import annotations
@@ -9,198 +9,282 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 
 from turnout.engine import changing, proposing
 from turnout.engine.making import Makers
 from turnout.engine.study import Study
 from turnout.errors import TurnoutError
 from turnout.plugin.provider import Failure
-from turnout.plugin.sampler import Proposal
+from turnout.plugin.sampler import BadOption, Proposal
 from turnout.schedule.record import RunRecord, Stage
 from turnout.search.budget import decide
-from turnout.store import searches
+from turnout.store import search_runs, searches
 from turnout.store.jobs import load_jobs
+from turnout.store.search_runs import Parents
 from turnout.store.searches import Standing
 from turnout.store.store import Store
+from turnout.wire.messages import Attempt
 
 _log = logging.getLogger(__name__)
 #: How late a deadline, or what another hub on the same database wrote, is seen.
 _GLANCE = 1.0
+#: So many searches are looked after at once: samplers and stoppers may take their time.
+_THREADS = 4
+_FAREWELL = 30.0
 _SEARCH, _RUN, _METRICS, _ENDED = "search:", "run:", "metrics:", "searches"
+_STANDSTILL = "its sampler proposes nothing, and nothing is under way"
+
+
+@dataclass(slots=True)
+class _Round:
+    """What the next look at a search is for: the runs that have `told` something; with `is_glance`, all of them."""
+
+    told: set[int] = field(default_factory=set)
+    is_glance: bool = False
 
 
 class Desk:
     """`stir` from any thread, after each commit, with its topics. `on_stop` hears of runs whose nodes have to end
-    them."""
+    them, in any thread."""
 
     def __init__(self, store: Store, on_stop: Callable[[list[RunRecord]], None], makers: Makers | None = None) -> None:
         self._store = store
         self._makers = makers or Makers()
         self._on_stop = on_stop
+        self._news = threading.Condition()
+        """guards all that follows; a study itself is used by who has its job among the busy ones"""
         self._studies: dict[int, Study] = {}
-        self._jobs: dict[int, int] = {}
-        """the runs that are looked after, and whose they are"""
-        self._watched: frozenset[str] = frozenset()
-        self._lock = threading.Lock()
-        self._due: set[int] = set()
-        self._told: set[int] = set()
-        self._wake = threading.Event()
-        self._failed: set[int] = set()
+        self._due: dict[int, _Round] = {}
+        self._busy: set[int] = set()
+        self._failed: dict[int, set[int]] = {}
+        """whose last round failed, with the runs that had told something: another follows"""
+        self._stuck: set[int] = set()
+        """whose sampler or stopper cannot be made, or told"""
+        self._watched: dict[str, int] = {}
+        """the topics of runs that are looked after, and whose they are"""
+        self._runs: dict[int, set[int]] = {}
+        self._next_glance = 0.0
         self._is_stopping = False
-        self._thread = threading.Thread(target=self._run, name="searches", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._work, name=f"searches-{number}", daemon=True) for number in range(_THREADS)
+        ]
 
     def start(self) -> None:
         with self._store.read() as connection:
-            self._due.update(searches.open_searches(connection))
-        if self._due:
-            self._wake.set()
-        self._thread.start()
+            going_on = searches.open_searches(connection)
+            files = search_runs.files_of(connection, going_on)
+        self._makers.keep(files)
+        with self._news:
+            self._due.update({job: _Round() for job in going_on})
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
-        self._is_stopping = True
-        self._wake.set()
-        self._thread.join(timeout=30)
+        """What samplers and stoppers in processes of their own are asked meanwhile is given up. Nothing is written any
+        more: the next hub asks again."""
+        with self._news:
+            self._is_stopping = True
+            self._news.notify_all()
+        self._makers.close()
+        until = time.monotonic() + _FAREWELL
+        for thread in self._threads:
+            thread.join(timeout=max(0.0, until - time.monotonic()))
 
     def stir(self, topics: frozenset[str]) -> None:
         """Something was written. Cheap if it is nothing of a search."""
-        mine = [topic for topic in topics if topic.startswith(_SEARCH)]
-        seen = topics & self._watched
-        some_ended = _ENDED in topics
-        if not mine and not seen and not some_ended:
-            return
-        with self._lock:
-            self._due.update(int(topic.removeprefix(_SEARCH)) for topic in mine)
-            if some_ended:
-                self._due.update(tuple(self._studies))
-            for topic in seen:
-                kind, _, number = topic.partition(":")
-                run = int(number)
-                if run in self._jobs:
-                    self._due.add(self._jobs[run])
+        with self._news:
+            is_news = False
+            for topic in topics:
+                if topic in self._watched:
+                    kind, _, number = topic.partition(":")
+                    due = self._make_due(self._watched[topic])
                     if kind + ":" == _METRICS:
-                        self._told.add(run)
-        self._wake.set()
+                        due.told.add(int(number))
+                elif topic.startswith(_SEARCH):
+                    self._make_due(int(topic.removeprefix(_SEARCH)))
+                elif topic == _ENDED:
+                    for job in self._studies:
+                        self._make_due(job)
+                else:
+                    continue
+                is_news = True
+            if is_news:
+                self._news.notify_all()
 
-    def _run(self) -> None:
-        next_glance = 0.0
-        while True:
-            self._wake.wait(_GLANCE if self._studies or self._failed else None)
-            self._wake.clear()
-            if self._is_stopping:
-                return
-            is_glance = time.monotonic() >= next_glance
-            if is_glance:
-                next_glance = time.monotonic() + _GLANCE
-            with self._lock:
-                due, told = self._due, self._told
-                self._due, self._told = set(), set()
-            if is_glance:
-                due |= self._studies.keys() | self._failed
-            for job in sorted(due):
-                self._failed.discard(job)
-                try:
-                    self.tend(job, told, is_glance=is_glance)
-                except Exception:
+    def _make_due(self, job: int) -> _Round:
+        return self._due.setdefault(job, _Round())
+
+    # --- the threads --------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (found := self._next()) is not None:
+            job, due = found
+            try:
+                self.tend(job, due.told, is_glance=due.is_glance)
+            except Exception:
+                with self._news:
+                    self._failed[job] = due.told
+                if not self._is_stopping:
                     _log.exception("a round of the search job%d failed; another follows", job)
-                    self._failed.add(job)
-            self._watch()
+            with self._news:
+                self._busy.discard(job)
+                self._watch(job)
+                self._news.notify_all()
+
+    def _next(self) -> tuple[int, _Round] | None:
+        """A search to look after, which nobody else does at the moment; None = the hub stops."""
+        with self._news:
+            while not self._is_stopping:
+                self._glance()
+                job = next((job for job in self._due if job not in self._busy), None)
+                if job is not None:
+                    self._busy.add(job)
+                    due = self._due.pop(job)
+                    due.told |= self._failed.pop(job, set())
+                    return job, due
+                is_any = bool(self._studies or self._failed or self._stuck)
+                self._news.wait(max(0.0, self._next_glance - time.monotonic()) if is_any else None)
+            return None
+
+    def _glance(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_glance:
+            self._next_glance = now + _GLANCE
+            for job in (*self._studies, *self._failed, *self._stuck):
+                self._make_due(job).is_glance = True
+
+    def _watch(self, job: int) -> None:
+        """The topics of its runs are ours, as long as they matter."""
+        study = self._studies.get(job)
+        runs = set(study.runs) if study is not None and not study.is_patient else set()
+        known = self._runs.pop(job, set())
+        for run in known - runs:
+            self._watched.pop(f"{_RUN}{run}", None)
+            self._watched.pop(f"{_METRICS}{run}", None)
+        fresh = runs - known
+        for run in fresh:
+            self._watched[f"{_RUN}{run}"] = job
+            if study is not None and study.stopper is not None:
+                self._watched[f"{_METRICS}{run}"] = job
+        if runs:
+            self._runs[job] = runs
+        if fresh:  # what happened to them before their topics were watched is looked for once more
+            self._make_due(job).told |= fresh
+
+    # --- a round ------------------------------------------------------------------------------------------------------
 
     def tend(self, job: int, told: Collection[int] = (), *, is_glance: bool = False) -> None:
         """Tells, judges, asks and writes, for one search. The runs in `told` have logged something; with `is_glance`,
-        runs are judged that were silent. For the thread of the desk, or where that was not started."""
-        standing, study, stages = self._up_to_date(job, told)
-        if standing is None or study is None:
-            self._studies.pop(job, None)
+        runs are judged that were silent. For the threads of the desk, or where those were not started."""
+        with self._store.read() as connection:
+            standing = searches.standing(connection, job)
+            parents = search_runs.parents(connection, job)
+        if standing is None or standing.state == searches.OVER:
+            self._drop(job)
+            return
+        if job in self._stuck and standing.state == searches.PAUSED and parents.stages:
+            return  # until it is resumed, or cancelled
+        try:
+            study = self._study(job)
+            frees = study.catch_up(standing, told) and study.shares_room
+        except Exception as error:
+            self._give_up(standing, parents, error)
+            return
+        if parents.is_held:  # its time has not begun
             return
         now = time.time()
-        may_ask = Stage.OPEN in stages
+        may_ask = Stage.OPEN in parents.stages
         if may_ask:
             study.closed = ""
         stops, proposals, trouble = self._ask(study, standing, now, is_glance=is_glance, may_ask=may_ask)
-        decision = decide(study.budget(standing), now)
         move = proposing.Move(
-            standing=standing, study=study, proposals=proposals, decision=decision, stops=stops, trouble=trouble,
-            stages=stages,
+            standing=standing, study=study, parents=parents, proposals=proposals, stops=stops, trouble=trouble,
+            decision=decide(study.budget(standing), now), frees=frees,
         )  # fmt: skip
+        if not self._is_stopping:
+            self._write(move)
+
+    def _write(self, move: proposing.Move) -> None:
+        study = move.study
         if not move.is_anything:
+            study.settle(())
             return
         try:
             done = self._store.write(lambda tx: proposing.make(tx, move))
         except BaseException:
-            study.forget(proposals)
+            study.forget(move.proposals)
             raise
         if done is None:  # somebody changed it meanwhile
-            study.forget(proposals)
-            with self._lock:
-                self._due.add(job)
-            self._wake.set()
+            study.forget(move.proposals)
+            with self._news:
+                self._make_due(study.job.id)
+                self._news.notify_all()
             return
-        study.closed = decision.why if decision.is_over else ""
-        study.ending.update(stops)
+        study.closed = move.decision.why if move.decision.is_over else ""
+        study.settle(move.stops)
         if done:
             self._on_stop(done)
 
     def _ask(
         self, study: Study, standing: Standing, now: float, *, is_glance: bool, may_ask: bool
-    ) -> tuple[dict[int, str], list[Proposal], str]:
-        """Which runs shall end, what comes next, and what went wrong: with somebody's code anything can."""
-        stops: dict[int, str] = {}
+    ) -> tuple[dict[Attempt, str], list[Proposal], str]:
+        """What shall end, what comes next, and what went wrong: with somebody's code anything can."""
+        stops: dict[Attempt, str] = {}
         proposals: list[Proposal] = []
         asked = "stopper"
         try:
-            stops = study.to_stop(now, all_of_them=is_glance and study.is_timed)
+            study.judge(now, stops, all_of_them=is_glance and study.is_timed)
             asked = "sampler"
-            if may_ask:
-                study.ask(decide(study.budget(standing), now).ask, proposals)
+            count = decide(study.budget(standing), now).ask if may_ask else 0
+            study.ask(count, proposals)
         except Exception as error:
             _log.exception("the %s of job%d failed", asked, study.job.id)
-            said = error.message if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
-            return stops, proposals, f"its {asked} failed: {said}"
-        return stops, proposals, ""
+            return stops, proposals, f"its {asked} failed: {_said(error)}"
+        stands_still = count > 0 and not study.open and not study.is_exhausted
+        return stops, proposals, _STANDSTILL if stands_still else ""
 
-    def _up_to_date(self, job: int, told: Collection[int]) -> tuple[Standing | None, Study | None, set[int]]:
-        """How it stands, the study with all that is known of it (None = it is over, or cannot go on), and the stages of
-        its parents that are not over."""
-        with self._store.read() as connection:
-            standing = searches.standing(connection, job)
-            if standing is None or standing.state == searches.OVER:
-                return standing, None, set()
-            stages = searches.stages(connection, job)
-            known = None if job in self._studies else load_jobs(connection, {job})[job]
-        try:
-            study = self._studies[job] if known is None else Study(known, self._makers)
+    def _study(self, job: int) -> Study:
+        study = self._studies.get(job)
+        if study is None:
             with self._store.read() as connection:
-                seen = study.read(connection, standing.made, told)
-            study.take(seen)
-        except Exception as error:
-            self._studies.pop(job, None)  # another instance is told all of it
-            if isinstance(error, TurnoutError) and error.retryable:
-                raise
-            self._pause(standing, error)
-            return standing, None, stages
-        self._studies[job] = study
-        return standing, study, stages
+                known = load_jobs(connection, {job})[job]
+            study = Study(known, self._makers, self._store)
+            with self._news:
+                self._studies[job] = study
+                self._stuck.discard(job)
+        return study
 
-    def _pause(self, standing: Standing, error: Exception) -> None:
-        """Its sampler or stopper cannot be made, or told."""
-        if standing.state == searches.PAUSED:
+    def _give_up(self, standing: Standing, parents: Parents, error: Exception) -> None:
+        """Its sampler or stopper cannot be made, or told. Another instance is told all of it."""
+        with self._news:
+            self._studies.pop(standing.job, None)
+        if self._is_stopping:
             return
-        _log.error("the search job%d cannot go on", standing.job, exc_info=error)
-        why = f"it cannot go on: {type(error).__name__}: {error}"
-        self._store.write(lambda tx: changing.pause(tx, standing.job, why))
+        if isinstance(error, TurnoutError) and error.retryable:
+            raise error
+        with self._news:
+            self._stuck.add(standing.job)
+        if not parents.stages:
+            self._store.write(lambda tx: proposing.close(tx, standing))
+        elif standing.state != searches.PAUSED:
+            _log.error("the search job%d cannot go on", standing.job, exc_info=error)
+            why = f"it cannot go on: {_said(error)}"
+            self._store.write(lambda tx: changing.pause(tx, standing.job, why))
 
-    def _watch(self) -> None:
-        """Which topics are ours."""
-        urgent = {job: study for job, study in self._studies.items() if not study.is_patient}
-        jobs = {run: job for job, study in urgent.items() for run in study.runs()}
-        watched = {f"{_RUN}{run}" for run in jobs}
-        watched |= {f"{_METRICS}{run}" for study in urgent.values() if study.stopper for run in study.runs()}
-        with self._lock:
-            fresh = jobs.keys() - self._jobs.keys()
-            self._jobs = jobs
-            # What happened to a run before its topics were watched is looked for once more.
-            self._due.update(jobs[run] for run in fresh)
-            self._told |= fresh
-            if fresh:
-                self._wake.set()
-        self._watched = frozenset(watched)
+    def _drop(self, job: int) -> None:
+        """It is over. What was needed for it alone goes."""
+        with self._news:
+            is_known = self._studies.pop(job, None) is not None or job in self._stuck
+            self._stuck.discard(job)
+        if is_known:
+            with self._store.read() as connection:
+                files = search_runs.files_of(connection, searches.open_searches(connection))
+            self._makers.keep(files)
+
+
+def _said(error: Exception) -> str:
+    """Of errors that are made for people, what they say."""
+    if isinstance(error, Failure | TurnoutError):
+        return error.message
+    return str(error) if isinstance(error, BadOption) else f"{type(error).__name__}: {error}"

@@ -55,8 +55,7 @@ class Family:
             return 1
         if job.spec.search is not None:
             if job.id not in self._left:
-                standing = self._standing(job)
-                self._left[job.id] = standing.asked - standing.made
+                self._left[job.id] = self._standing(job).ready
             return min(record.remaining, self._left[job.id])
         if job.spec.shares_children:
             assert job.spec.total is not None

@@ -94,6 +94,10 @@ class HostedForeign(HostedProvider, Foreign):
 class HostedTelling(HostedForeign, Telling):
     """The same of one that passes on what its launches tell."""
 
+    def told(self, query: StatusQuery) -> Iterator[str]:
+        """The instance that has the launches is asked, and answers with text: another one may know none of them."""
+        yield self._ask("status", query) or ""
+
     def news(self, known: Mapping[Handle, Known]) -> dict[Handle, News]:
         return dict(self._ask("news", known))
 

@@ -6,6 +6,7 @@ the hub; so what is told is kept here as well.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
@@ -14,6 +15,7 @@ from turnout.engine.host import Host, PluginFailure, in_full
 from turnout.plugin.sampler import BadOption, Exhausted, Outcome, Proposal, Result, Sampler, Task
 from turnout.plugin.searching import FORGOTTEN, Adopted, Ended, Manners, Searcher
 from turnout.plugin.stopper import Point, Stopper, Watch
+from turnout.search.stoppers.ranking import KEPT
 
 _numbers = count(1)
 #: How often one call may find that the process ended before it.
@@ -103,9 +105,11 @@ class HostedSampler(Sampler):
 
 
 class HostedStopper(Stopper):
+    """Of the runs that are over, the last are kept here, as many as our own stoppers remember."""
+
     def __init__(self, watch: Watch, path: str, host: Host) -> None:
         super().__init__(watch)
-        self._over: list[Ended] = []
+        self._over: deque[Ended] = deque(maxlen=KEPT)
         made_for = {"objectives": [(watch.objective.metric, watch.objective.goal.value)], "options": watch.options}
         self._line = _Line(host, "stopper", path, made_for, self._retell)
         self.every = self._line.introduce().every  # type: ignore[misc]
@@ -119,7 +123,7 @@ class HostedStopper(Stopper):
         self._over.append((run, list(points), outcome))
 
     def _retell(self) -> None:
-        self._line.tell_anew("ended", self._over)
+        self._line.tell_anew("ended", list(self._over))
 
 
 def _pairs(task: Task) -> list[tuple[str, str]]:

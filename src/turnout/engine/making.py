@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from turnout.plugin.stopper import Stopper, Watch
 from turnout.registry import SAMPLERS, STOPPERS, plugin_class
 from turnout.search.spaces import from_plain
 from turnout.snapshot.laying import lay_out
+
+#: For so long after somebody asked for it, code is kept: the job that it is checked for may not be written yet.
+_GRACE = 600.0
 
 
 def is_path(name: str) -> bool:
@@ -42,6 +46,7 @@ class Makers:
         self._code = code
         self._lock = threading.Lock()
         self._hosts: dict[str, Host] = {}
+        self._used: dict[str, float] = {}
 
     def sampler(self, search: Search, before: str | None) -> Sampler:
         """`before`: the digest of the job's frozen files. BadOption, NotFound, Denied."""
@@ -61,15 +66,19 @@ class Makers:
         return plugin_class(STOPPERS, search.stopper)(watch)
 
     def keep(self, digests: set[str]) -> None:
-        """Forgets the files of all jobs but these."""
-        kept = self._code.directory if self._code is not None else None
-        for folder in kept.iterdir() if kept is not None and kept.is_dir() else ():
-            if folder.name not in digests:
-                with self._lock:
+        """Ends the processes of other jobs than those with these files, and removes their copies of the files, unless
+        they were used a moment ago."""
+        if self._code is None or not self._code.directory.is_dir():
+            return
+        with self._lock:
+            recent = {name for name, used in self._used.items() if time.monotonic() - used < _GRACE}
+            for folder in self._code.directory.iterdir():
+                if folder.name not in digests | recent:
+                    self._used.pop(folder.name, None)
                     host = self._hosts.pop(folder.name, None)
-                if host is not None:
-                    host.close()
-                shutil.rmtree(folder, ignore_errors=True)
+                    if host is not None:
+                        host.close()
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         with self._lock:
@@ -90,6 +99,7 @@ class Makers:
                 files = private_dir(code.directory) / name
                 lay_out(code.blobs, before, files)
                 self._hosts[name] = Host(files, [str(files)], code.logs / f"search-{name[:8]}.log")
+            self._used[name] = time.monotonic()
             return self._hosts[name]
 
 

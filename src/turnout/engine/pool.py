@@ -262,7 +262,8 @@ class Pool:
         session = self._roster.session(agent)
         if session is not None and session.trouble:
             self.target.ailing = session.trouble
-        if seen.phase is Phase.GONE:
+        is_missed = seen.phase is Phase.UNKNOWN and seen.reason == "node_lost"
+        if seen.phase is Phase.GONE or (is_missed and self._is_silent(agent)):
             self._bury(agent, seen, now, told)
         elif session is not None and session.heard:
             if not session.preparing and not session.trouble:
@@ -276,16 +277,19 @@ class Pool:
         """Whether what a site began is of no use if it says nothing. A run may be executed in silence."""
         return not self.target.is_here and not self.target.launches_runs
 
+    def _is_silent(self, agent: Agent) -> bool:
+        """Whether it was never heard of, by no hub."""
+        return agent.state is AgentState.LAUNCHING and not self._roster.is_heard(agent)
+
     def _bury(self, agent: Agent, seen: Observation, now: float, told: News) -> None:
         """An agent's process is gone. With runs in hand, another takes its place there, if the place stays; else the
         agent is history."""
         session = self._roster.session(agent)
         has_more = session is not None and bool(session.held or session.kept) and agent.state is not AgentState.GONE
         said = f": {seen.detail}" if seen.detail else ""
-        is_silent = agent.state is AgentState.LAUNCHING and not self._roster.is_heard(agent)
         if has_more and not self.target.is_elastic:
             self._replace(agent, now)
-        elif self.target.launches_runs and is_silent:
+        elif self.target.launches_runs and self._is_silent(agent):
             self.means.store.write(lambda tx: conclude(tx, agent, seen, told))
             self._roster.forget(agent)
         elif has_more:

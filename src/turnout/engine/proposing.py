@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from turnout.engine.children import Planned, command_with, make_children
 from turnout.engine.report import close_children, touch_changed
 from turnout.engine.study import Study
+from turnout.model.state import RunState
 from turnout.plugin.sampler import Proposal
 from turnout.schedule import machine
 from turnout.schedule.record import Cause, Refusal, RunRecord, Stage
@@ -15,28 +16,34 @@ from turnout.search.budget import Decision
 from turnout.store import searches
 from turnout.store.ledger import Ledger
 from turnout.store.queue import count_children, entries_of, live_children, open_parents
+from turnout.store.search_runs import Parents
 from turnout.store.searches import Standing
 from turnout.store.writer import Tx
+from turnout.wire.messages import Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What was decided from `standing`: new `proposals`, runs to end with the reasons (`stops`), whether it makes no
-    more; `trouble`: why it has to be paused. `stages` are those of its parents that have not ended."""
+    """What was decided from `standing`, when its outer runs were as in `parents`: new `proposals`, attempts to end
+    with the reasons (`stops`), whether it makes no more; `trouble`: why it has to be paused. `frees`: runs have ended,
+    for which other targets wait."""
 
     standing: Standing
     study: Study
     proposals: Sequence[Proposal]
     decision: Decision
-    stops: Mapping[int, str]
+    stops: Mapping[Attempt, str]
+    parents: Parents
     trouble: str = ""
-    stages: Collection[int] = ()
+    frees: bool = False
 
     @property
     def is_anything(self) -> bool:
-        is_known = self.decision.why == self.study.closed and Stage.OPEN not in self.stages
+        """Whether there is something to write down, or somebody to wake."""
+        is_known = self.decision.why == self.study.closed and Stage.OPEN not in self.parents.stages
         is_news = self.decision.is_over and not is_known
-        return bool(self.proposals or self.stops or self.trouble or not self.stages or is_news)
+        is_trouble = bool(self.trouble) and self.trouble != self.standing.message
+        return bool(self.proposals or self.stops or is_trouble or not self.parents.stages or is_news or self.frees)
 
 
 def make(tx: Tx, move: Move) -> list[RunRecord] | None:
@@ -44,45 +51,52 @@ def make(tx: Tx, move: Move) -> list[RunRecord] | None:
     written."""
     job = move.standing.job
     fresh = searches.standing(tx.connection, job, lock=True)
-    if fresh is None or (fresh.state, fresh.wanted, fresh.asked) != _guard(move.standing):
+    if fresh is None or not _is_as_it_was(fresh, move.standing):
         return None
     if move.proposals:
         searches.add_proposals(tx, fresh, [(each.params, each.memo) for each in move.proposals])
     ledger = Ledger(tx)
     parents = open_parents(tx, job)
     ledger.load(parents)
-    asked = fresh.asked + len(move.proposals)
     made = fresh.made
     is_at_once = move.study.search.whole or move.study.job.spec.direct
     if is_at_once and fresh.made == fresh.asked:  # what nobody could make before, nodes take one by one
         made += _make_children(tx, ledger, move, [run for run in parents if _makes_more(ledger, run)])
+    after = replace(fresh, asked=fresh.asked + len(move.proposals), made=made)
     waits = bool(move.trouble) or fresh.state == searches.PAUSED
     is_open = not move.decision.is_over or (waits and not move.decision.call_off)
-    planned = max(1, fresh.wanted if fresh.wanted is not None and is_open else asked)
-    ready = 0 if move.decision.call_off or waits else asked - made
-    stops: dict[int, tuple[Cause, str]] = {run: (Cause.STOPPED, why) for run, why in move.stops.items()}
-    if move.decision.call_off:
-        stops |= dict.fromkeys(sorted(live_children(tx, set(parents))), (Cause.BUDGET, move.decision.why))
-    ended = _stop(tx, ledger, stops)
-    wrong = move.decision.why if move.decision.is_wrong else ""
+    left = 0 if move.decision.call_off else after.ready
+    planned = max(1, after.wanted if after.wanted is not None and is_open else made + left)
+    ended = _stop(tx, ledger, move, parents)
     for run in parents:
         parent = ledger.get(run)
         if parent is not None and not parent.is_terminal:
-            step = machine.stock(parent, ready=ready, planned=planned, is_open=is_open, now=tx.now, message=wrong)
-            ledger.apply(step)
+            stays = is_open or _is_held(parent)
+            wrong = move.decision.why if move.decision.is_wrong else ""
+            ready = 0 if waits else left
+            ledger.apply(machine.stock(parent, ready=ready, planned=planned, is_open=stays, now=tx.now, message=wrong))
     close_children(ledger, tx.now)
     touch_changed(tx, ledger)
     ledger.flush()
     is_finished = all(parent.is_terminal for run in parents if (parent := ledger.get(run)) is not None)
-    if is_finished and move.stages:  # its sampler has yet to hear of what ended meanwhile
+    if is_finished and move.parents.stages:  # its sampler has yet to hear of what ended meanwhile
         tx.touch(f"search:{job}")
-    _note(tx, move, planned, is_finished=is_finished and not move.stages)
+    _note(tx, move, planned, is_finished=is_finished and not move.parents.stages)
     tx.touch("queue", "runs")
     return ended
 
 
-def _guard(standing: Standing) -> tuple[str, int | None, int]:
-    return standing.state, standing.wanted, standing.asked
+def close(tx: Tx, standing: Standing) -> None:
+    """It is over, and has nobody to be told of it. Nothing happens if it is not as it was, or not over."""
+    fresh = searches.standing(tx.connection, standing.job, lock=True)
+    if fresh is not None and _is_as_it_was(fresh, standing) and not open_parents(tx, standing.job):
+        why = searches.why_closed(tx.connection, standing.job)
+        searches.change(tx, standing.job, state=searches.OVER, message=why, ended=tx.now)
+
+
+def _is_as_it_was(fresh: Standing, standing: Standing) -> bool:
+    """But for the runs that nodes have taken meanwhile."""
+    return replace(fresh, made=standing.made) == standing
 
 
 def _note(tx: Tx, move: Move, planned: int, *, is_finished: bool) -> None:
@@ -98,16 +112,26 @@ def _note(tx: Tx, move: Move, planned: int, *, is_finished: bool) -> None:
 
 def _makes_more(ledger: Ledger, run: int) -> bool:
     parent = ledger.get(run)
-    return parent is not None and not parent.makes_no_more
+    return parent is not None and not parent.makes_no_more and not _is_held(parent)
 
 
-def _stop(tx: Tx, ledger: Ledger, stops: Mapping[int, tuple[Cause, str]]) -> list[RunRecord]:
-    ledger.load(stops)
+def _is_held(parent: RunRecord) -> bool:
+    """It makes no run before it is let go, and does not end before."""
+    return parent.state is RunState.CREATED
+
+
+def _stop(tx: Tx, ledger: Ledger, move: Move, parents: Sequence[int]) -> list[RunRecord]:
+    """Asks for the end of what was judged, if that is still what its node has, and when all is called off of the rest;
+    gives those that nodes have to end."""
+    ledger.load(run for run, _ in move.stops)
+    records = ((ledger.get(run), attempt, why) for (run, attempt), why in move.stops.items())
+    wanted = [(each, Cause.STOPPED, why) for each, attempt, why in records if each and each.is_attempt(attempt)]
+    if move.decision.call_off:
+        live = sorted(live_children(tx, set(parents)) - {record.id for record, *_ in wanted})
+        ledger.load(live)
+        wanted += [(each, Cause.BUDGET, move.decision.why) for run in live if (each := ledger.get(run)) is not None]
     asked: list[RunRecord] = []
-    for run, (cause, why) in stops.items():
-        record = ledger.get(run)
-        if record is None:
-            continue
+    for record, cause, why in wanted:
         step = machine.request_cancel(record, cause, "search", tx.now, why)
         if not isinstance(step, Refusal):
             after = ledger.apply(step)

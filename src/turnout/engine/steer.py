@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from turnout.engine.changing import begin
 from turnout.engine.report import close_children, touch_changed
 from turnout.model.state import RunState
 from turnout.schedule import machine
@@ -76,6 +77,7 @@ def release(tx: Tx, runs: Iterable[int]) -> list[int]:
     ledger = Ledger(tx)
     ledger.load(runs)
     held = [run for run in set(runs) if (record := ledger.get(run)) is not None and record.state is RunState.CREATED]
+    begin(tx, held)
     for run in held:
         record = ledger.get(run)
         assert record is not None

@@ -1,8 +1,10 @@
-"""A run of which NNI's own TrialKeeper tells: claimed with the first that is heard of it, and kept as that says."""
+"""A run of which NNI's own TrialKeeper tells: claimed with the first that is heard of it, and kept as that says.
+
+Such a keeper tells, and is never asked: its agent said no hello, has no lease, and counts as one that is not heard."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -21,7 +23,7 @@ from turnout.store.streams import Marks
 from turnout.store.writer import Tx
 from turnout.wire import nni
 from turnout.wire.gpus import free_gpus
-from turnout.wire.messages import Chunk, Fact, Grant
+from turnout.wire.messages import Chunk, Fact
 
 if TYPE_CHECKING:
     from turnout.compat.nni.keeper.saying import Said
@@ -44,6 +46,14 @@ class HeardTrials:
         when that run is over. Nothing happens to one that tells of itself."""
         return self.store.submit(lambda tx: self._take(tx, agent, named, said))
 
+    def end_asked(self) -> None:
+        """Ends the runs that a person, or a stopper, wants ended: their keepers cannot be told, and may never say
+        another word."""
+        now = time.monotonic()
+        for session in self.sessions.all():
+            if session.stops and self.sessions.is_silent(session.agent, now):
+                self.store.write(lambda tx, agent=session.agent: self._conclude(tx, agent))  # type: ignore[misc]
+
     def _take(self, tx: Tx, agent: Agent, named: tuple[str, str], said: Said) -> None:
         held = held_runs(tx, agent.id)
         entry = held[0] if held else next_in(tx.connection, agent.queue)
@@ -55,8 +65,7 @@ class HeardTrials:
             return  # an agent of ours has it; or it is only that its keeper began
         if not held:
             entry = self._claim(tx, agent, entry)
-        receipt = report(tx, _telling(tx, agent, entry, said, begins=not held))
-        self._note(agent, receipt)
+        self._release(agent.id, report(tx, _telling(tx, agent.id, entry, said, begins=not held)))
 
     def _claim(self, tx: Tx, agent: Agent, entry: Entry) -> Entry:
         slots = float(self._jobs.get(tx, entry.job).spec.resources.cpus or 1)
@@ -64,41 +73,54 @@ class HeardTrials:
         taken = take(tx, self._jobs, Taker(agent=agent.id, queue=agent.queue, node=agent.node, room=room))
         if not taken.grants:
             raise Conflict(f"{entry.name} cannot be taken now", hint="see `turnout why`")
-        self._grant(agent, taken.grants)
-        return held_runs(tx, agent.id)[0]
-
-    def _grant(self, agent: Agent, grants: Sequence[Grant]) -> None:
         session = self.sessions.get(agent.id)
         if session is not None:
             with self.sessions.lock:
-                session.heard = True
-                session.grant(grants)
+                session.grant(taken.grants)
                 session.unconfirmed.clear()
+        return held_runs(tx, agent.id)[0]
 
-    def _note(self, agent: Agent, receipt: Receipt) -> None:
-        session = self.sessions.get(agent.id)
-        if session is not None:
-            session.heard = True  # also after a start of the hub
-        self.sessions.release(agent.id, receipt.closed | receipt.fenced)
+    def _conclude(self, tx: Tx, agent: int) -> None:
+        """A run that its provider alone tells of has nothing here yet; what becomes of it, that one says."""
+        for entry in held_runs(tx, agent) if boot_of(tx, agent) is None else ():
+            cancel, marks = entry.record.cancel, _marks(tx, entry)
+            if cancel is not None and entry.record.is_cancelled and any(marks.values()):
+                facts = _over(tx, entry, _end_asked(cancel), marks[_OUTPUT])
+                self._release(agent, report(tx, Telling(agent, facts, ())))
+
+    def _release(self, agent: int, receipt: Receipt) -> None:
+        self.sessions.release(agent, receipt.closed | receipt.fenced)
 
 
-def _telling(tx: Tx, agent: Agent, entry: Entry, said: Said, *, begins: bool) -> Telling:
+def _telling(tx: Tx, agent: int, entry: Entry, said: Said, *, begins: bool) -> Telling:
     """What was said, behind what is here already."""
     run, attempt, cancel = entry.record.id, entry.record.attempt, entry.record.cancel
-    marks = Marks(tx, [(run, attempt, _OUTPUT), (run, attempt, _METRICS)])
+    marks = _marks(tx, entry)
     pieces = [(_OUTPUT, said.output), (_METRICS, said.metrics)]
     chunks = tuple(
-        (Chunk(run, attempt, name, marks.get((run, attempt, name)).size, len(content)), memoryview(content))
+        (Chunk(run, attempt, name, marks[name], len(content)), memoryview(content))
         for name, content in pieces
         if content
     )
-    facts = [Fact(run, attempt, "running", tx.now, {})] if begins else []
+    facts: tuple[Fact, ...] = (Fact(run, attempt, "running", tx.now, {}),) if begins else ()
     end = _end_asked(cancel) if cancel is not None else _end(said)
     if end is not None:
-        size = marks.get((run, attempt, _OUTPUT)).size + len(said.output)
-        facts.append(Fact(run, attempt, "ended", tx.now, end))
-        facts.append(Fact(run, attempt, "captured", tx.now, {"files": 0, "bytes": 0, "output_bytes": size}))
-    return Telling(agent.id, tuple(facts), chunks)
+        facts += _over(tx, entry, end, marks[_OUTPUT] + len(said.output))
+    return Telling(agent, facts, chunks)
+
+
+def _over(tx: Tx, entry: Entry, end: dict[str, object], size: int) -> tuple[Fact, ...]:
+    """It ended so, after so many bytes of output."""
+    run, attempt = entry.record.id, entry.record.attempt
+    left = {"files": 0, "bytes": 0, "output_bytes": size}
+    return Fact(run, attempt, "ended", tx.now, end), Fact(run, attempt, "captured", tx.now, left)
+
+
+def _marks(tx: Tx, entry: Entry) -> dict[str, int]:
+    """How much of each of its streams is here."""
+    keys = {name: (entry.record.id, entry.record.attempt, name) for name in (_OUTPUT, _METRICS)}
+    marks = Marks(tx, keys.values())
+    return {name: marks.get(key).size for name, key in keys.items()}
 
 
 def _end(said: Said) -> dict[str, object] | None:

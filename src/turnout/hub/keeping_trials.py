@@ -3,7 +3,7 @@
 NNI's keeper names experiment and trial in each address: job and run. The token is that of the run's launch, as bearer
 or as the password of HTTP's basic authentication (``requests`` takes that from a netrc file), and opens that run alone.
 There are no numbers on what it sends: a line that it sends twice is there twice. It is never asked anything and may be
-silent for long: no lease is kept, and its run is running until it, or the run's provider, says otherwise.
+silent for long: no lease is kept, and its run is running until it, the run's provider, or a cancel says otherwise.
 """
 
 from __future__ import annotations

@@ -102,6 +102,7 @@ class Hub:
         self._desk = Desk(self._store, self._end_runs, self._makers)
         self._tokens = AgentTokens(self._store)
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
+        self._heard_trials = HeardTrials(self._store, self._sessions)
         with self._store.read() as connection:
             in_use = places_in_use(connection)
         self._hosts = Hosts(home, is_shared=is_shared)
@@ -171,7 +172,7 @@ class Hub:
 
     def _make_servers(self) -> list[tuple[Server, socket.socket]]:
         wire = WireRoutes(self._dispatch, self._sessions, self.notifier, self._blobs).routes()
-        wire += KeeperRoutes(HeardTrials(self._store, self._sessions)).routes()
+        wire += KeeperRoutes(self._heard_trials).routes()
         state = HubState(
             describe=self._describe,
             stop=self._request_stop,
@@ -243,6 +244,7 @@ class Hub:
     def _after_round(self) -> None:
         if time.monotonic() - self._last_client > _QUIET_SECONDS:
             self._sweeper.start_if_due()
+        self._heard_trials.end_asked()
         self._notices.look()
         self._stop_when_idle()
 

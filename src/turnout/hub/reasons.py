@@ -14,10 +14,10 @@ from turnout.engine.sessions import Sessions
 from turnout.errors import NotFound
 from turnout.model.event import EventName
 from turnout.model.spec import JobSpec
-from turnout.schedule.explain import Place, Situation, explain
+from turnout.schedule.explain import Place, Situation, explain, explain_next
 from turnout.schedule.seeking import explain_search
 from turnout.schedule.summary import explain_job, explain_node
-from turnout.store import reads, search, search_views
+from turnout.store import reads, search, search_runs, search_views
 from turnout.store.groups import groups_of
 from turnout.store.jobs import load_jobs
 from turnout.store.store import Connection, Store
@@ -42,8 +42,17 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
             first = next((group["names"][0] for group in found if group["state"] == "queued"), None)
             spec = load_jobs(connection, {job})[job].spec
             situation = _situation(connection, spec, _shown(connection, first), job) if first is not None else None
-            searched = explain_search(search_views.show(connection, job)) if spec.search is not None else []
-        waiting = explain(situation, place(spec.where, job)) if situation is not None else []
+            is_sought = spec.search is not None and not search_runs.parents(connection, job).is_held
+            shown = search_views.show(connection, job) if is_sought else None
+        there = place(spec.where, job)
+        waiting = explain(situation, there) if situation is not None else []
+        searched = explain_search(shown) if shown is not None else []
+        if situation is None and shown is not None:  # its parents are at work, and one that is not made has no name
+            coming = Situation(
+                run={"target": spec.target}, attempts=[], ahead=None, need=spec.resources, concurrent=spec.concurrent,
+                search=shown,
+            )  # fmt: skip
+            searched += explain_next(coming, there)
         if waiting[:1] == searched[:1]:  # its parent waits because it is paused
             waiting = []
         return {"job": view["name"], "state": view["state"], "why": [*searched, *explain_job(view, found, waiting)]}

@@ -52,7 +52,7 @@ def make_router(store: Store) -> APIRouter:
         body = f"results {name} {json.dumps(list(rows))}"
 
         def work(tx: Tx) -> dict[str, Any]:
-            return once(tx, idempotency_key, body, lambda: _add(tx, job, rows, len(given.rows)))
+            return once(tx, idempotency_key, body, lambda: _add(tx, job, search, rows, len(given.rows)))
 
         return await asyncio.wrap_future(store.submit(work))
 
@@ -69,12 +69,12 @@ def _find(connection: Connection, name: str) -> tuple[int, Search]:
     return job, search
 
 
-def _add(tx: Tx, job: int, rows: Mapping[str, Row], given: int) -> dict[str, Any]:
+def _add(tx: Tx, job: int, search: Search, rows: Mapping[str, Row], given: int) -> dict[str, Any]:
     if searches.standing(tx.connection, job, lock=True) is None:
         raise NotFound(f"no job {job_name(job)!r}", hint="it was deleted just now")
     known = {_key(each.params, each.result or {}) for each in searches.imported(tx.connection, job, 1)}
     added = [(row.params, row.metrics) for key, row in rows.items() if key not in known]
-    searches.add_results(tx, job, added)
+    searches.add_results(tx, job, added, search.aims[0].metric)
     return {"job": job_name(job), "added": len(added), "known": given - len(added)}
 
 

@@ -16,15 +16,13 @@ from turnout.store.requests import once
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 
-_MOST_RUNS = 10_000_000
-
 
 class ChangeRequest(BaseModel):
     """What is not given stays. `runs` and `seconds` are in all; with `more`, on top of what it has."""
 
     model_config = ConfigDict(extra="forbid")
     action: Literal["pause", "resume"] | None = None
-    runs: int | None = Field(default=None, ge=1, le=_MOST_RUNS)
+    runs: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0)
     more: bool = False
     concurrent: int | None = Field(default=None, ge=0, le=100_000)

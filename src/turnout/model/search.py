@@ -7,6 +7,10 @@ from typing import Any
 
 #: Failed runs, with none that completed, after which a search gives up.
 FAILURES = 10
+#: So many runs may be made at once, before the first result.
+MOST_AT_ONCE = 10_000
+#: The most time a search may have: a hundred years. Calendars end with the year 9999.
+LONGEST_SECONDS = 100 * 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,16 +22,22 @@ class Schedule(StrEnum):
     DYNAMIC = "dynamic"  # whoever is free takes the next
 
 
+#: What people write in the place of a number of GPUs for `Resources.sees_gpus`.
+UNMANAGED = "unmanaged"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     """What one run needs; None = no wish. `memory` in bytes, `gpu_memory` that of each of its GPUs, `seconds` is the
-    time limit."""
+    time limit. `sees_gpus`: GPUs are not managed for it, where it does not say how many it needs: it sees what its node
+    has, and whoever has them."""
 
     cpus: int | None = None
     memory: int | None = None
     gpus: int | None = None
     gpu_memory: int | None = None
     seconds: float | None = None
+    sees_gpus: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

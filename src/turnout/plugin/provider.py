@@ -128,8 +128,9 @@ class Observation:
     """How a launch is. `detail` is for people: why it waits, how it ended. `native` is the native system's own word for
     its state, `id` what people there call it, `url` where they can look at it, `host` the machine it is on.
 
-    Of what is gone, `exit_code` and `reason`, if they are known: exit_code, signal, timeout, oom, preempted, node_lost,
-    cancelled, stopped (because it was not worth going on), rejected.
+    UNKNOWN with the reason node_lost means that the system has no such launch any more: it is lost, unless it tells of
+    itself. Of what is gone, `exit_code` and `reason`, if they are known: exit_code, signal, timeout, oom, preempted,
+    node_lost, cancelled, stopped (because it was not worth going on), rejected.
     """
 
     phase: Phase

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from turnout.model.likeness import nearest
 from turnout.model.state import Reason, RunState
 from turnout.query.expression import Op
-from turnout.query.problem import nearest
 
 
 class Kind(StrEnum):

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from turnout.model.likeness import nearest
 from turnout.model.measures import parse_size
 from turnout.query.columns import Field, Kind
 from turnout.query.expression import UNITS, Age, Scalar
-from turnout.query.problem import nearest, shown
+from turnout.query.problem import shown
 
 _INT = re.compile(r"[+-]?\d+\Z", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z", re.ASCII)

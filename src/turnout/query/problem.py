@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from turnout.errors import InvalidInput
 
 _SHOWN = 72
-_COMPARED = 64
+_QUOTED = 64
 
 
 def problem(what: str, text: str, start: int, end: int, message: str, hint: str = "") -> InvalidInput:
@@ -26,15 +24,7 @@ def problem(what: str, text: str, start: int, end: int, message: str, hint: str 
 
 def shown(text: str) -> str:
     """A piece of the user's text, quoted and not too long."""
-    return repr(text if len(text) <= _COMPARED else text[: _COMPARED - 1] + "…")
-
-
-def nearest(written: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like what was written, if one is."""
-    import difflib  # only who errs pays for it
-
-    close = difflib.get_close_matches(written[:_COMPARED].lower(), list(known), n=1, cutoff=0.6)
-    return close[0] if close else None
+    return repr(text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…")
 
 
 def _printable(text: str) -> str:

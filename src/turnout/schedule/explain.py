@@ -121,7 +121,7 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
         return [*_waiting(situation, place), *_earlier(situation)]
     is_parent = bool(run["children"] or run["remaining"])
     if is_parent and not run["node"]:
-        return searched or [_family(run)]
+        return [*searched, *explain_next(situation, place)] if searched else [_family(run)]
     who = "Its parent script" if is_parent else "It"
     setup = situation.setup
     does = f"waits for its setup {setup}, which is installed" if setup else _DOES.get(state, "waits")
@@ -131,6 +131,20 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
             "That node has fallen silent. If it stays so, the run is given up there and tried again if it may be."
         )
     return [*lines, *_earlier(situation)]
+
+
+def explain_next(situation: Situation, place: Place | None) -> list[str]:
+    """What the next run of a search waits for, if it is proposed and may begin; nothing when it is about to. Of the
+    situation's run only the target counts."""
+    search, target = situation.search, situation.run["target"]
+    if search is None or place is None or search["state"] != "active" or search["asked"] <= search["made"]:
+        return []
+    if search["concurrent"] is not None and search["counts"]["live"] >= search["concurrent"]:
+        return []
+    nodes = [node for node in place.up if not node.is_silent]
+    lacking = min((_lacks(situation, node) for node in nodes), key=len, default=[])
+    lines = [f"The next one waits for {' and '.join(lacking)} on {target}."] if lacking else []
+    return [*lines, *_coming(place, target)]
 
 
 def _family(run: Mapping[str, Any]) -> str:

@@ -111,6 +111,10 @@ class RunRecord(NamedTuple):
     def on_node(self) -> bool:
         return self.state in ON_NODE and (not self.is_parent or self.agent is not None)
 
+    def is_attempt(self, attempt: int) -> bool:
+        """Whether a node has it for this attempt."""
+        return self.on_node and self.attempt == attempt
+
 
 @dataclass(frozen=True, slots=True)
 class Staged:

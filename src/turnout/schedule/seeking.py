@@ -8,18 +8,21 @@ from typing import Any
 
 def explain_search(search: Mapping[str, Any]) -> list[str]:
     """`search` as it is shown: its `state` and `message`, how many `runs` it may have (None: any number), how many were
-    `asked` of its sampler and `made`, how many may be `concurrent`, and its `counts`."""
+    `asked` of its sampler and `made`, how many may be `concurrent`, its `deadline`, and its `counts`."""
     job, live = search["job"], search["counts"]["live"]
     if search["state"] == "over":
         return [f"Its search is over: {search['message']}."]
-    total = f" of {search['runs']}" if search["runs"] is not None else ""
-    made = f"{search['made']}{total} runs of its search are made"
+    of = f" of {search['runs']}" if search["runs"] is not None else ""
+    made = f"{search['made']}{of} runs of its search are made"
     if search["state"] == "paused":
         going = f" {_under_way(live)}." if live else ""
-        return [f"Its search is paused: {search['message']}. `turnout resume {job}` lets it go on.", f"{made}.{going}"]
+        time = f" Its time goes on meanwhile, until {search['deadline']}." if search["deadline"] is not None else ""
+        resume = f"`turnout resume {job}` lets it go on."
+        return [f"Its search is paused: {search['message']}. {resume}", f"{made}.{going}{time}"]
     limit = f"; at most {search['concurrent']} may be at once" if search["concurrent"] is not None else ""
-    ready = search["asked"] - search["made"]
-    if ready:
+    total = search["asked"] if search["runs"] is None else min(search["asked"], search["runs"])
+    ready = total - search["made"]
+    if ready > 0:
         return [f"{made}, {ready} more are proposed and wait for a free node{limit}."]
     if search["runs"] is not None and search["made"] >= search["runs"]:
         return [f"{made}, and it ends with the last of them."]

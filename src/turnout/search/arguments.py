@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-_NAME = "_name"
+from turnout.search.spaces.drawing import NAME
 
 
 def with_params(
@@ -24,9 +24,9 @@ def with_params(
 def flat(params: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:
     """Every parameter with its value; those of a branch are named after it: ``layer`` ``conv``, ``layer.width`` 8."""
     for name, value in params.items():
-        if isinstance(value, dict) and _NAME in value:
-            yield above + name, value[_NAME]
-            yield from flat({key: each for key, each in value.items() if key != _NAME}, f"{above}{name}.")
+        if isinstance(value, Mapping) and NAME in value:
+            yield above + name, value[NAME]
+            yield from flat({key: each for key, each in value.items() if key != NAME}, f"{above}{name}.")
         else:
             yield above + name, value
 
@@ -37,6 +37,6 @@ def text(value: object) -> str:
 
 
 def _in_place(argument: str, value: object) -> str:
-    """``--lr=[.01, .03]`` becomes ``--lr=0.01``; an argument without a name becomes the value."""
+    """``--lr=[.01, .03]`` becomes ``--lr=0.01``; an argument without a name, ``['a=b', 'c=d']``, becomes the value."""
     name, equals, _ = argument.partition("=")
-    return f"{name}={text(value)}" if equals else text(value)
+    return f"{name}={text(value)}" if equals and not name.lstrip().startswith("[") else text(value)

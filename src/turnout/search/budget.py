@@ -42,7 +42,7 @@ def decide(budget: Budget, now: float) -> Decision:
     if budget.deadline is not None and now >= budget.deadline:
         return Decision(is_over=True, why="its time is up", call_off=True)
     if budget.failures and not budget.good and budget.failed >= budget.failures:
-        why = f"none of its first {budget.failed} runs completed"
+        why = f"none of its first {budget.failures} runs completed"
         return Decision(is_over=True, why=why, call_off=True, is_wrong=True)
     if budget.is_paused:
         return Decision()

@@ -10,6 +10,7 @@ from turnout.model.container import PULLS
 from turnout.model.ids import check_env_key, check_label, check_param_name, check_pattern, check_tag_key, target_of
 from turnout.model.inputs import Action
 from turnout.model.limits import check_amount
+from turnout.model.search import LONGEST_SECONDS, MOST_AT_ONCE
 from turnout.model.spec import CommandKind, JobSpec
 from turnout.wire.manifest import BadManifest, check_path, is_digest
 
@@ -70,8 +71,11 @@ def _searched(spec: JobSpec) -> Iterator[InvalidInput]:
             yield InvalidInput(f"{aim.metric!r} is no objective", hint="write --minimize METRIC or --maximize METRIC")
     if search.runs is not None and not 1 <= search.runs <= MOST_RUNS:
         yield InvalidInput(f"a search may have 1 to {MOST_RUNS} runs", hint="give another number to --runs")
-    if search.seconds is not None and not 0 < search.seconds < 2**40:
-        yield InvalidInput("the time of a search is more than nothing", hint="give --max-time 2h")
+    if search.whole and search.runs is not None and search.runs > MOST_AT_ONCE:
+        hint = "leave `--schedule static` out: then they are made as nodes get free"
+        yield InvalidInput(f"up to {MOST_AT_ONCE} runs are made at once, not {search.runs}", hint=hint)
+    if search.seconds is not None and not 0 < search.seconds <= LONGEST_SECONDS:
+        yield InvalidInput("the time of a search is more than nothing, up to 100 years", hint="give --max-time 2h")
     if search.failures < 0 or any(not 0 <= slot < len(spec.runs[0].argv) for slot in search.slots.values()):
         yield InvalidInput("not a search as a client of ours writes it", hint="submit it with `turnout search`")
     if search.stopper is not None and not search.aims:

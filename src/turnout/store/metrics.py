@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -267,17 +267,24 @@ def read(connection: sa.Connection, run: int, names: Sequence[str] | None = None
     return series
 
 
-def read_on(connection: sa.Connection, run: int, name: str, start: int) -> Series:
-    """The points of one metric of a run behind the first `start`."""
-    table, chunks = schema.metric_names, schema.metric_chunks
+def read_on(connection: sa.Connection, name: str, known: Mapping[int, int]) -> dict[int, Series]:
+    """The points of one metric of these runs, but for the first ones, as many as are known of each. Runs that have no
+    others are left out."""
+    chunks, metric = schema.metric_chunks, schema.metric_names
     select = (
-        sa.select(chunks.c.start, chunks.c.points)
-        .join(table, table.c.id == chunks.c.name_id)
-        .where(chunks.c.run_id == run, table.c.name == name, chunks.c.start >= start - start % CHUNK)
-        .order_by(chunks.c.start)
+        sa.select(chunks.c.run_id, chunks.c.start, chunks.c.points)
+        .join(metric, metric.c.id == chunks.c.name_id)
+        .where(metric.c.name == name)
+        .order_by(chunks.c.run_id, chunks.c.start)
     )
-    series = Series()
-    for row in connection.execute(select):
-        points = Series.unpack(row.points)
-        series.extend(points.part(max(0, start - row.start), len(points)))
-    return series
+    begun = [run for run, count in known.items() if count]
+    wheres = [sa.and_(chunks.c.run_id == run, chunks.c.start >= known[run] - known[run] % CHUNK) for run in begun]
+    wheres += [chunks.c.run_id.in_(part) for part in in_parts(sorted(known.keys() - set(begun)))]
+    found: dict[int, Series] = {}
+    for where in wheres:
+        for row in connection.execute(select.where(where)):
+            points = Series.unpack(row.points)
+            fresh = points.part(max(0, known[row.run_id] - row.start), len(points))
+            if len(fresh):
+                found.setdefault(row.run_id, Series()).extend(fresh)
+    return found

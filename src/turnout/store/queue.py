@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from turnout.model.ids import job_name, parse_job_name, place_of, run_name
 from turnout.model.spec import Retry, RunSpec
-from turnout.model.state import LIVE, RunState
+from turnout.model.state import LIVE, ON_NODE, RunState
 from turnout.schedule.record import RunRecord
 from turnout.store import schema
 from turnout.store.jobs import next_numbers
@@ -22,6 +22,7 @@ from turnout.store.writer import Tx
 
 _RUNS = schema.runs
 _LIVE = [str(state) for state in LIVE]
+_ON_NODE = [str(state) for state in ON_NODE]
 _SHARED = Birth._fields[3:]
 _SHARED_OF = sa.select(*(_RUNS.c[name] for name in _SHARED)).where(_RUNS.c.id == sa.bindparam("run"))
 _EXTRA = (_RUNS.c.number, _RUNS.c.child, _RUNS.c.job_id, _RUNS.c.argv, _RUNS.c.params, _RUNS.c.after, _RUNS.c.outer)
@@ -194,8 +195,8 @@ def open_children(tx: Tx, job: int) -> int:
 
 
 def children_on_nodes(tx: Tx, job: int) -> int:
-    """How many children of all its parents nodes have."""
-    where = (_RUNS.c.job_id == job, _RUNS.c.child > 0, _RUNS.c.agent.is_not(None))
+    """How many children of all its parents nodes have. Each claim asks this: it reads those alone."""
+    where = (_RUNS.c.job_id == job, _RUNS.c.children_planned == 0, _RUNS.c.state.in_(_ON_NODE))
     return int(tx.connection.execute(sa.select(sa.func.count()).where(*where)).scalar_one())
 
 

@@ -160,13 +160,7 @@ runs = sa.Table(
         sqlite_where=sa.text("parent IS NOT NULL"),
         postgresql_where=sa.text("parent IS NOT NULL"),
     ),
-    sa.Index(
-        "ix_runs_child",
-        "job_id",
-        "child",
-        sqlite_where=sa.text("child > 0"),
-        postgresql_where=sa.text("child > 0"),
-    ),
+    sa.Index("ix_runs_child", "job_id", "child"),  # of all runs: SQLite does not take a partial one for child = ?
     sa.Index("ix_runs_state", "state", "created", "id"),
     sa.Index("ix_runs_experiment", "experiment", "created", "id"),
     sa.Index("ix_runs_workspace", "workspace", "created", "id"),
@@ -309,6 +303,7 @@ searches = sa.Table(  # what of a search changes while it goes on
     sa.Column("deadline", _Time),
     sa.Column("concurrent", sa.Integer),  # runs at once; NULL = as many as find room
     sa.Column("asked", sa.Integer, nullable=False, server_default="0"),  # proposals made
+    sa.Column("forgiven", sa.Integer, nullable=False, server_default="0"),  # first runs whose failures do not count
     sa.Column("message", sa.Text, nullable=False, server_default=""),  # why it is paused or over
     sa.Column("ended", _Time),
     sa.Index(
@@ -327,6 +322,14 @@ proposals = sa.Table(  # the parameters of a search's runs, by the number of the
     sa.Column("params", sa.Text, nullable=False),
     sa.Column("memo", sa.Text, nullable=False, server_default="{}"),  # the sampler's own
     sa.Column("result", sa.Text),  # of one that was brought in from elsewhere: what became of it
+    sa.Column("value", sa.Double),  # and of that, the first objective
+    sa.Index(
+        "ix_proposals_value",
+        "job_id",
+        "value",
+        sqlite_where=sa.text("value IS NOT NULL"),
+        postgresql_where=sa.text("value IS NOT NULL"),
+    ),
     sqlite_with_rowid=False,
 )
 

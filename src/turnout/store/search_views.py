@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,16 +14,20 @@ from turnout.model.search import Aim, Search
 from turnout.model.state import LIVE, RunState
 from turnout.store import schema, searches
 from turnout.store.jobs import load_jobs
+from turnout.store.parts import in_parts
 from turnout.store.reads import View, moment
 
 _RUNS = schema.runs
 _IMPORTED = "imported"
 #: How runs end whose result counts.
 _GOOD = (str(RunState.COMPLETED), str(RunState.STOPPED))
+#: How many imports with the same first objective are told apart by the others.
+_EQUALS = 100
 
 
 def show(connection: sa.Connection, job: int) -> View:
-    """The search of a job. Conflict when it is none."""
+    """The search of a job; of its best runs, one. People who watch ask this several times a second. Conflict when it is
+    none."""
     search = _search(connection, job)
     standing = searches.standing(connection, job)
     found = load_jobs(connection, {job})[job].spec
@@ -37,46 +41,67 @@ def show(connection: sa.Connection, job: int) -> View:
         "seed": search.seed, "space": search.space, "targets": [found.target, *(each.target for each in found.also)],
         "runs": standing.wanted, "asked": standing.asked, "made": standing.made, "concurrent": standing.concurrent,
         "deadline": moment(standing.deadline), "ended": moment(standing.ended), "counts": counts,
-        "best": best(connection, job),
+        "best": _leaders(connection, job, search, 1),
     }  # fmt: skip
 
 
 def best(connection: sa.Connection, job: int, most: int = 1) -> list[View]:
-    """Its best runs, best first; with several objectives, those that no other beats. Those that failed or were
-    cancelled do not count. Conflict when it is no search."""
+    """Its best runs, best first; with several objectives, those that no other beats, by the first objective. Those that
+    failed or were cancelled do not count. Conflict when it is no search."""
     search = _search(connection, job)
+    if len(search.aims) < 2:
+        return _leaders(connection, job, search, most)
+    known = _in_order(search, _tried(connection, job, search))
+    front: list[tuple[list[float], View]] = []
+    for costs, each in known:
+        if not any(_beats(other, costs) for other, _ in front):
+            front.append((costs, each))
+    return [each for _, each in front[:most]]
+
+
+def _leaders(connection: sa.Connection, job: int, search: Search, most: int) -> list[View]:
+    """The best by its first objective; the others tell equals apart. Does not read all that it has tried."""
     if not search.aims:
         return []
-    numbers = _leading(connection, job, search.aims[0], most) if len(search.aims) == 1 else None
-    known = [each for each in _tried(connection, job, search, numbers) if _counts_as_result(each)]
+    numbers = [*_leading_runs(connection, job, search.aims, most), *_leading_imports(connection, job, search, most)]
+    return [each for _, each in _in_order(search, _tried(connection, job, search, numbers))[:most]]
+
+
+def _in_order(search: Search, tried: Iterable[View]) -> list[tuple[list[float], View]]:
+    """Those whose result counts, best first, each with what it costs: its values, negative where more is better."""
     signs = [1.0 if aim.goal == "minimize" else -1.0 for aim in search.aims]
-    costs = [[sign * value for sign, value in zip(signs, each["values"], strict=True)] for each in known]
-    order = sorted(range(len(known)), key=costs.__getitem__)
-    if numbers is not None:
-        return [known[index] for index in order[:most]]
-    front: list[int] = []
-    for index in order:
-        if not any(_beats(costs[other], costs[index]) for other in front):
-            front.append(index)
-    return [known[index] for index in front]
+    known = [
+        ([sign * value for sign, value in zip(signs, each["values"], strict=True)], each)
+        for each in tried
+        if _counts_as_result(each)
+    ]
+    return sorted(known, key=lambda one: one[0])
 
 
-def _leading(connection: sa.Connection, job: int, aim: Aim, most: int) -> list[int]:
-    """The numbers of the runs that may be its best by this objective, and of all that was brought in."""
-    values, names = schema.metrics, schema.metric_names
-    value = values.c[aim.of]
-    leading = (
-        sa.select(_RUNS.c.child)
-        .join(values, values.c.run_id == _RUNS.c.id)
-        .join(names, names.c.id == values.c.name_id)
-        .where(_RUNS.c.job_id == job, _RUNS.c.child > 0, _RUNS.c.state.in_(_GOOD), names.c.name == aim.metric)
-        .where(value.is_not(None))
-        .order_by(value if aim.goal == "minimize" else value.desc())
-        .limit(most)
-    )
+def _leading_runs(connection: sa.Connection, job: int, aims: Sequence[Aim], most: int) -> list[int]:
+    """Their numbers. By `child`, SQLite reads the runs of this job alone; else it goes through the metric of all."""
+    select = sa.select(_RUNS.c.child).where(_RUNS.c.job_id == job, _RUNS.c.child > 0, _RUNS.c.state.in_(_GOOD))
+    for aim in aims:
+        values, names = schema.metrics.alias(), schema.metric_names.alias()
+        value = values.c[aim.of]
+        select = (
+            select.join(values, values.c.run_id == _RUNS.c.id)
+            .join(names, names.c.id == values.c.name_id)
+            .where(names.c.name == aim.metric, value.is_not(None))
+            .order_by(_best_first(value, aim))
+        )
+    return list(connection.execute(select.order_by(_RUNS.c.child).limit(most)).scalars())
+
+
+def _leading_imports(connection: sa.Connection, job: int, search: Search, most: int) -> list[int]:
     table = schema.proposals
-    brought = sa.select(table.c.number).where(table.c.job_id == job, table.c.number <= 0)
-    return [*connection.execute(leading).scalars(), *connection.execute(brought).scalars()]
+    select = sa.select(table.c.number).where(table.c.job_id == job, table.c.value.is_not(None))
+    ordered = select.order_by(*(_best_first(column, search.aims[0]) for column in (table.c.value, table.c.number)))
+    return list(connection.execute(ordered.limit(most if len(search.aims) == 1 else max(most, _EQUALS))).scalars())
+
+
+def _best_first(value: sa.ColumnElement[Any], aim: Aim) -> sa.ColumnElement[Any]:
+    return value if aim.goal == "minimize" else value.desc()
 
 
 def _counts_as_result(each: View) -> bool:
@@ -89,19 +114,10 @@ def tried(connection: sa.Connection, job: int) -> list[View]:
 
 
 def _tried(connection: sa.Connection, job: int, search: Search, numbers: Sequence[int] | None = None) -> list[View]:
-    """All, or of these numbers."""
-    table = schema.proposals
-    mine = table.c.job_id == job if numbers is None else sa.and_(table.c.job_id == job, table.c.number.in_(numbers))
-    select = (
-        sa.select(
-            table.c.number, table.c.params, table.c.result, _RUNS.c.id, _RUNS.c.number.label("run"), _RUNS.c.child,
-            _RUNS.c.state, _RUNS.c.started, _RUNS.c.ended, _RUNS.c.target,
-        )
-        .select_from(table.outerjoin(_RUNS, searches.is_child()))
-        .where(mine, sa.or_(_RUNS.c.id.is_not(None), table.c.result.is_not(None)))
-        .order_by(table.c.number)
-    )  # fmt: skip
-    rows = list(connection.execute(select))
+    """All, or of these numbers; in order."""
+    rows: list[Any] = []
+    for part in in_parts(sorted(numbers)) if numbers is not None else [None]:
+        rows += connection.execute(_rows(job, part)).all()
     metrics = {aim.metric for aim in search.aims}
     told = searches.summaries(connection, [row.id for row in rows if row.id is not None], metrics)
     views = []
@@ -118,6 +134,20 @@ def _tried(connection: sa.Connection, job: int, search: Search, numbers: Sequenc
             "target": row.target, "started": moment(row.started), "ended": moment(row.ended),
         })  # fmt: skip
     return views
+
+
+def _rows(job: int, numbers: Sequence[int] | None) -> sa.Select[Any]:
+    table = schema.proposals
+    select = (
+        sa.select(
+            table.c.number, table.c.params, table.c.result, _RUNS.c.id, _RUNS.c.number.label("run"), _RUNS.c.child,
+            _RUNS.c.state, _RUNS.c.started, _RUNS.c.ended, _RUNS.c.target,
+        )
+        .select_from(table.outerjoin(_RUNS, searches.is_child()))
+        .where(table.c.job_id == job, sa.or_(_RUNS.c.id.is_not(None), table.c.result.is_not(None)))
+        .order_by(table.c.number)
+    )  # fmt: skip
+    return select if numbers is None else select.where(table.c.number.in_(numbers))
 
 
 def _search(connection: sa.Connection, job: int) -> Search:

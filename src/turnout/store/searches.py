@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from turnout.model.spec import JobSpec
-from turnout.model.state import LIVE, RunState
+from turnout.model.state import RunState
 from turnout.store import schema
 from turnout.store.parts import in_parts
 from turnout.store.writer import Tx
 
 _SEARCHES, _PROPOSALS, _JOBS, _RUNS = schema.searches, schema.proposals, schema.jobs, schema.runs
-_LIVE = [str(state) for state in LIVE]
 _PARAMS_OF = (
     sa.select(_PROPOSALS.c.params)
     .where(
@@ -30,7 +29,8 @@ ACTIVE, PAUSED, OVER = "active", "paused", "over"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """`made` of the proposals that were `asked` for became runs. `message`: why it is paused or over."""
+    """`made` of the proposals that were `asked` for became runs. Failures of its first `forgiven` runs do not count.
+    `message`: why it is paused or over."""
 
     job: int
     state: str
@@ -39,8 +39,14 @@ class Standing:
     concurrent: int | None
     asked: int
     made: int
+    forgiven: int = 0
     message: str = ""
     ended: float | None = None
+
+    @property
+    def ready(self) -> int:
+        """How many proposals may become runs now. It may have more than it wants: those stay where they are."""
+        return max(0, (self.asked if self.wanted is None else min(self.asked, self.wanted)) - self.made)
 
 
 class Tried(NamedTuple):
@@ -59,14 +65,14 @@ class Tried(NamedTuple):
 
 
 def insert_search(tx: Tx, job: int, spec: JobSpec) -> None:
-    """Of a job that was written in this transaction."""
+    """Of a job that was written in this transaction. The time of one that is held begins when it is let go."""
     assert spec.search is not None
     seconds = spec.search.seconds
     tx.connection.execute(
         _SEARCHES.insert(),
         {
             "job_id": job, "state": ACTIVE, "wanted": spec.search.runs, "concurrent": spec.concurrent,
-            "deadline": None if seconds is None else tx.now + seconds,
+            "deadline": None if seconds is None or spec.held else tx.now + seconds,
         },
     )  # fmt: skip
     tx.touch(f"search:{job}")
@@ -89,7 +95,7 @@ def standing(connection: sa.Connection, job: int, *, lock: bool = False) -> Stan
         return None
     return Standing(
         job=job, state=row.state, wanted=row.wanted, deadline=row.deadline, concurrent=row.concurrent,
-        asked=row.asked, made=row.children_made, message=row.message, ended=row.ended,
+        asked=row.asked, made=row.children_made, forgiven=row.forgiven, message=row.message, ended=row.ended,
     )  # fmt: skip
 
 
@@ -118,14 +124,20 @@ def add_proposals(
     )
 
 
-def add_results(tx: Tx, job: int, given: Sequence[tuple[Mapping[str, object], Mapping[str, object]]]) -> None:
-    """Parameters, and what became of them elsewhere; numbered below zero, for they are no runs of its own."""
+def add_results(
+    tx: Tx, job: int, given: Sequence[tuple[Mapping[str, object], Mapping[str, float]]], metric: str
+) -> None:
+    """Parameters, and what became of them elsewhere, `metric` being the first objective; numbered below zero, for they
+    are no runs of its own."""
     first = sa.select(sa.func.min(_PROPOSALS.c.number)).where(_PROPOSALS.c.job_id == job)
     lowest = min(0, tx.connection.execute(first).scalar() or 0)
     rows = [
-        {"job_id": job, "number": lowest - index, "params": json.dumps(params), "result": json.dumps(result)}
+        {
+            "job_id": job, "number": lowest - index, "params": json.dumps(params), "result": json.dumps(result),
+            "value": result[metric],
+        }
         for index, (params, result) in enumerate(given, 1)
-    ]
+    ]  # fmt: skip
     if rows:
         tx.connection.execute(_PROPOSALS.insert(), rows)
         tx.touch(f"search:{job}")
@@ -169,8 +181,8 @@ def _tried(connection: sa.Connection, where: sa.ColumnElement[bool]) -> Iterable
 
 
 def is_child() -> sa.ColumnElement[bool]:
-    """Joins a run with the proposal that it is."""
-    return sa.and_(_RUNS.c.job_id == _PROPOSALS.c.job_id, _RUNS.c.child == _PROPOSALS.c.number, _RUNS.c.child > 0)
+    """Joins a run with the proposal that it is. None has the number 0, which outer runs have."""
+    return sa.and_(_RUNS.c.job_id == _PROPOSALS.c.job_id, _RUNS.c.child == _PROPOSALS.c.number)
 
 
 def summaries(
@@ -200,9 +212,3 @@ def why_closed(connection: sa.Connection, job: int) -> str:
         return "it was cancelled"
     scripts = [parent.message for parent in parents if parent.cause is not None]  # of those that failed
     return scripts[-1] if scripts else "there is nothing left to try"
-
-
-def stages(connection: sa.Connection, job: int) -> set[int]:
-    """In which stages its outer runs are that are not over."""
-    where = (_RUNS.c.job_id == job, _RUNS.c.children_planned > 0, _RUNS.c.state.in_(_LIVE))
-    return set(connection.execute(sa.select(_RUNS.c.stage).where(*where).distinct()).scalars())

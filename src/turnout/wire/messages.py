@@ -140,7 +140,9 @@ class JobOrder:
     cpus: Optional[int] = None
     """processors of a run, where something can hold it to that"""
     search: bool = False
-    """its runs have parameters of their own, and may be scripts of NNI's"""
+    """it is a search: its runs may be scripts of NNI's, also one that has no parameters"""
+    sees_gpus: bool = False
+    """no GPUs are hidden from its runs, which ask for none"""
 
 
 @dataclass(frozen=True)

@@ -49,22 +49,21 @@ def parameters(number: int, params: Mapping[str, object]) -> bytes:
 
 def records(content: bytes, when: float) -> Tuple[List[Dict[str, Any]], int]:
     """The records ``{"t", "s"?, "m": {name: value}}`` in a part of `METRICS` that begins where the last one ended, and
-    how many bytes they take; what follows is not whole yet. A part of at least `LONGEST` bytes always gets on.
-
-    An intermediate result has its number as its step, a final one none. What is no record is passed over, as are
-    entries that are no number."""
+    how many bytes they take; what follows is not whole yet. A part of at least `LONGEST` bytes always gets on. What is
+    no record is passed over."""
     end = content.rfind(b"\n") + 1
-    found = [record for line in content[:end].split(b"\n") if (record := _record(line, when)) is not None]
+    found = [each for line in content[:end].split(b"\n") if (each := record(_told(line), when)) is not None]
     return found, max(end, len(content) - LONGEST)
 
 
-def _record(line: bytes, when: float) -> Optional[Dict[str, Any]]:
-    told = _told(line)
+def record(told: Mapping[str, Any], when: float) -> Optional[Dict[str, Any]]:
+    """The record of what the library tells, once it is taken out of its line; None for what is no metric. An
+    intermediate result has its number as its step, a final one none."""
     kind = told.get("type")
     if kind not in ("PERIODICAL", "FINAL"):
         return None
     value = told.get("value")
-    values = _values(_decoded(value) if isinstance(value, str) else value)
+    values = numbers(decoded(value) if isinstance(value, str) else value)
     if not values:
         return None
     step = told.get("sequence")
@@ -73,29 +72,32 @@ def _record(line: bytes, when: float) -> Optional[Dict[str, Any]]:
     return {"t": when, "m": values}
 
 
-def _told(line: bytes) -> Dict[str, Any]:
-    """What a line says. One that was begun before, and never ended (its process was killed), may stand in front."""
-    heads = [head for head in _HEAD.finditer(line) if int(head[1]) == len(line) - head.end() + 1]
-    for head in heads[:1] + heads[1:][-1:]:
-        told = _decoded(line[head.end() :])
-        if isinstance(told, dict):
-            return told
-    return {}
-
-
-def _decoded(text: Union[str, bytes]) -> Any:
+def decoded(text: Union[str, bytes, bytearray]) -> Any:
+    """What that JSON says; None for what is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _values(told: Any) -> Dict[str, float]:
+def numbers(told: Any) -> Dict[str, float]:
+    """The metrics in a value that a script reported: a number is the one that counts, an object has several. Entries
+    that are no number are passed over."""
     if isinstance(told, dict) and _ARRAY not in told:
-        numbers = {name: _number(value) for name, value in told.items()}
-        return {name: number for name, number in numbers.items() if number is not None}
+        named = {str(name): _number(value) for name, value in told.items()}
+        return {name: number for name, number in named.items() if number is not None}
     number = _number(told)
     return {} if number is None else {OBJECTIVE: number}
+
+
+def _told(line: bytes) -> Dict[str, Any]:
+    """What a line says. One that was begun before, and never ended (its process was killed), may stand in front."""
+    heads = [head for head in _HEAD.finditer(line) if int(head[1]) == len(line) - head.end() + 1]
+    for head in heads[:1] + heads[1:][-1:]:
+        told = decoded(line[head.end() :])
+        if isinstance(told, dict):
+            return told
+    return {}
 
 
 def _number(told: Any) -> Optional[float]:

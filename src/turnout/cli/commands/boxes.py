@@ -34,20 +34,26 @@ def box_list(json: bool) -> None:
     metavar="WORD",
     help="A further argument of ssh, as in --ssh-option=-i --ssh-option=KEY.",
 )
+@click.option("--password-secret", metavar="NAME", help="The secret that is the password there.")
+@click.option("--passphrase-secret", metavar="NAME", help="The secret that opens the key with which you log in there.")
 @click.option("--yes", "-y", is_flag=True, help="Believe the key that it shows.")
 @click.option("--fingerprint", metavar="SHA256:…", help="Believe its key if it is this one, and no other.")
 @as_json
 def box_add(
     name: str, address: str, port: int | None, max_runs: int | None, python: str | None, ssh_options: tuple[str, ...],
-    yes: bool, fingerprint: str | None, json: bool,
+    password_secret: str | None, passphrase_secret: str | None, yes: bool, fingerprint: str | None, json: bool,
 ) -> None:  # fmt: skip
     """Take a machine into your settings, once it is seen to work.
 
-    Shows the key of a machine that is not known yet, and asks whether it is the right one.
+    Shows the key of a machine that is not known yet, and asks whether it is the right one. Keep what opens it by
+    `turnout secret set NAME` before.
     """
     from turnout.cli import boxes
 
-    wanted = {"port": port, "max_runs": max_runs, "python": python, "ssh_options": ssh_options}
+    wanted = {
+        "port": port, "max_runs": max_runs, "python": python, "ssh_options": ssh_options,
+        "password": boxes.reference(password_secret), "passphrase": boxes.reference(passphrase_secret),
+    }  # fmt: skip
     boxes.add(name, address, wanted, boxes.Trust(yes=yes, fingerprint=fingerprint), json)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +16,6 @@ _ELSEWHERE = (
     "pai_hdfs_output_dir", "hdfs_output_dir", "pai_hdfs_host", "hdfs_host", "pai_user_name", "nni_hdfs_exp_dir",
     "webhdfs_path",
 )  # fmt: skip
-#: A command as a TrainingService is given it: it takes its run itself.
-_TAKES_ITS_RUN = re.compile(r"agent-[0-9a-f]+\.pyz exec \S+\.json -- ")
 
 
 def _ignored(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +39,7 @@ def _say_ignored(_context: click.Context, option: click.Parameter, value: str | 
 @click.option("--job_id_file", metavar="FILE", help="Write the number of this process there.")
 @click.option("--spool", metavar="DIR", default=".", help="Where to keep what the hub was not told yet.")
 @click.option("--patience", type=click.FloatRange(min=0), default=300.0, show_default=True,
-              help="Seconds for which the end waits for a hub that does not answer.")  # fmt: skip
+              help="Seconds to wait for a hub that does not answer, before the command and after it.")  # fmt: skip
 @click.option("--resend", metavar="DIR", help="Tell the hub now what a keeper left there, whose patience ended.")
 @click.option("--print-token", metavar="RUN", help="Print the token by which a keeper takes this run.")
 @_ignored
@@ -71,10 +68,9 @@ def _keep(command: str, options: dict[str, Any]) -> int:
     from turnout.compat.nni.keeper import tickets
 
     if options["job_id_file"] is not None:
-        with open(options["job_id_file"], "w", encoding="utf-8") as file:
-            file.write(str(os.getpid()))
+        _write_number(options["job_id_file"])
     given = os.environ.pop(tickets.VARIABLE, None)
-    if given is None and _TAKES_ITS_RUN.search(command):
+    if given is None and tickets.takes_its_run(command):
         os.execv("/bin/sh", ["/bin/sh", "-c", command])
     order = tickets.read(given) if given is not None else tickets.among_files(options["run"], os.environ)
     if options["run"] not in (None, order["run"]):
@@ -86,6 +82,15 @@ def _keep(command: str, options: dict[str, Any]) -> int:
     return keep(Wish(
         command=command, order=order, silent=silent, spool=options["spool"], patience=options["patience"],
     ))  # fmt: skip
+
+
+def _write_number(path: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(str(os.getpid()))
+    except OSError as error:
+        hint = "nothing was executed; name a file in a directory that is there"
+        raise InvalidInput(f"--job_id_file {path} cannot be written: {error.strerror}", hint=hint) from error
 
 
 def _print_token(run: str, json: bool) -> int:

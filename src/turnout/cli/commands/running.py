@@ -44,8 +44,7 @@ from turnout.cli.options import as_json, names_of, paths
 @click.option(
     "--schedule",
     type=click.Choice(["dynamic", "static"]),
-    default="dynamic",
-    show_default=True,
+    show_default="dynamic",
     help="With --nodes and --runs: the first free node takes the next child, or each has its share beforehand.",
 )
 @click.option(

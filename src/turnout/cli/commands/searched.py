@@ -25,7 +25,8 @@ _OPTIONS = [
     click.option("--stopper", metavar="NAME", shell_complete=names_of("stoppers"),
                  help="Who ends runs early: median, percentile, halving, patience, …"),
     click.option("--stopper-option", "stopper_options", multiple=True, metavar="K=V", help="An option of that one."),
-    click.option("--max-time", metavar="TIME", help="How long the whole search may take: 90s, 15m, 2h."),
+    click.option("--max-time", metavar="TIME", help="How long the whole search may take, from when "
+                 "it is submitted or released, also while it is paused: 90s, 15m, 2h."),
     click.option("--seed", type=int, help="The same seed proposes the same grid and random sequences."),
     click.option("--option-prefix", metavar="TEXT", help="What comes before a parameter's name behind the command, "
                  "-- where nothing is said; none = they are not appended."),

@@ -22,8 +22,7 @@ from turnout.cli.options import as_json, meant, names_of, paths
 @click.option(
     "--schedule",
     type=click.Choice(["dynamic", "static"]),
-    default="dynamic",
-    show_default=True,
+    show_default="dynamic",
     help="Runs are made as there is room, or all of them when it is submitted.",
 )
 @search_options

@@ -11,22 +11,26 @@ from typing import Any, ClassVar
 
 from turnout.compat.launched import Journal
 from turnout.compat.nni import service as services
+from turnout.compat.nni.calling import call
 from turnout.compat.nni.driving import Driver
 from turnout.compat.nni.errors import is_not_found
-from turnout.compat.nni.launches import Launched, form_of, metadata_of, observation, trial_config
+from turnout.compat.nni.launches import Launched, form_of, metadata_of, trial_config
+from turnout.compat.nni.looking import Looks
 from turnout.compat.nni.measures import records_of
-from turnout.compat.nni.service import MEMBERS, ask
+from turnout.compat.nni.service import REQUIRED, ask, raised, spelled
 from turnout.compat.nni.spelling import read_either
 from turnout.compat.nni.spooling import Spools
-from turnout.compat.nni.trials import TrialJobDetail, detail_of
-from turnout.compat.xt.calling import call
+from turnout.compat.nni.trials import detail_of, id_of
 from turnout.plugin.foreign import Draft, DraftRun, Ended, Foreign, StatusQuery
 from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Launch, Observation, Phase, Provider
 from turnout.plugin.remote import Plugin
 from turnout.plugin.telling import Known, News, Telling
 
-#: How long a trial that was submitted may keep the next one waiting, and how often it is looked at, in seconds.
-_PATIENCE, _PAUSE = 10.0, 0.02
+#: How long submitting may go on before what is left comes another time, in seconds.
+_LONGEST = 30.0
+#: How long a trial may keep the next waiting right after its submit; how long before it is looked at once more, each
+#: time twice as long, up to the last.
+_PATIENCE, _PAUSE, _LONGEST_PAUSE = 2.0, 0.02, 0.5
 #: Where NNI's services leave what a trial prints, in its directory.
 _OUTPUT = ("stdout", "stderr")
 
@@ -36,7 +40,7 @@ class TrainingServiceProvider(Provider, Foreign, Telling):
     cleaned up when none is left; then a new instance is made for the next."""
 
     INTERFACE: ClassVar[str] = "NNI's TrainingService"
-    METHODS: ClassVar[tuple[str, ...]] = MEMBERS
+    METHODS: ClassVar[tuple[str, ...]] = REQUIRED
 
     def __init__(self, found: Any, plugin: Plugin) -> None:
         super().__init__(plugin.settings)
@@ -44,11 +48,11 @@ class TrainingServiceProvider(Provider, Foreign, Telling):
         self._plugin = plugin
         self._journal = Journal(plugin.records)
         self._spools = Spools(Path(f"{plugin.records}.told"))
-        self._made: Driver | None = Driver(self._construct(), self._hear)
         self._last: Launched | None = None
+        self._last_at = 0.0
         self._runs: dict[str, Launched] = {}
         self._count = 0
-        self._updates = True
+        self._made: Driver | None = self._make()
 
     @classmethod
     def around(cls, found: Any, plugin: Plugin) -> TrainingServiceProvider:
@@ -65,41 +69,67 @@ class TrainingServiceProvider(Provider, Foreign, Telling):
     # --- launching --------------------------------------------------------------------------------------------------
 
     def submit(self, launches: Sequence[Launch]) -> list[Handle | Failure]:
+        """As many as the service takes now; the others may come again."""
         driver = self._driver()
         if driver.trouble:
             raise Failure(f"its main loop is over: {driver.trouble}")
-        return [driver.do(self._submit(driver.service, launch)) for launch in launches]
+        return driver.do(self._submit_all(driver.service, launches))
+
+    async def _submit_all(self, service: object, launches: Sequence[Launch]) -> list[Handle | Failure]:
+        deadline = time.monotonic() + _LONGEST
+        answers: list[Handle | Failure] = []
+        why = ""
+        for launch in launches:
+            if answers and time.monotonic() > deadline:
+                why = f"submitting took more than {_LONGEST:g} s"
+            elif not getattr(service, "starts_by_form", False):
+                why = await self._why_not_yet()
+            if why:
+                break
+            answer = await self._submit(service, launch)
+            answers.append(answer)
+            if isinstance(answer, Failure) and answer.kind == "rejected":
+                return answers + [answer] * (len(launches) - len(answers))
+        later = Failure(f"{why}; the next come after that", kind="throttled", retry_after=1.0)
+        return answers + [later] * (len(launches) - len(answers))
+
+    async def _why_not_yet(self) -> str:
+        """Empty when the trial that was submitted last needs ``trial_config`` no more: a service may read that when it
+        starts one from a queue of its own."""
+        pause = _PAUSE
+        while self._last is not None and (await self._looks.look(self._last)).phase is Phase.PENDING:
+            if time.monotonic() > self._last_at + _PATIENCE:
+                return f"trial {self._last.id} waits"
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        self._last = None
+        return ""
 
     async def _submit(self, service: object, launch: Launch) -> Handle | Failure:
         assert launch.work is not None, "a provider that launches runs is given runs"
-        by_form = bool(getattr(service, "starts_by_form", False))
         try:
-            if not by_form and not await self._last_has_begun(service):
-                what = f"trial {self._last.id if self._last else ''} waits, and the next comes after it"
-                return Failure(what, kind="throttled", retry_after=1.0)
             form = form_of(launch, launch.work, self._count)
-            await ask(service, "set_cluster_metadata", "trial_config", trial_config(launch, form))
-            detail = detail_of(await ask(service, "submit_trial_job", form))
+        except OSError as error:
+            return Failure(f"its variables cannot be written: {error}")
+        asked = "set_cluster_metadata"
+        try:
+            await ask(service, asked, "trial_config", trial_config(launch, form))
+            asked = "submit_trial_job"
+            answer = await ask(service, asked, form)
         except Exception as error:  # the class's own affair; other launches are none of its
             traceback.print_exc()
-            return Failure(f"submit_trial_job raised {type(error).__name__}: {error}")
+            return Failure(raised(service, asked, error))
+        try:
+            trial = id_of(answer)
+        except ValueError as error:  # there may be a trial now that nobody can find: more of them would not be better
+            return Failure(f"{spelled(type(service), asked)}: {error}", kind="rejected")
+        launched = Launched(launch.token, launch.work.run, trial, form.sequence_id, form.hyper_parameters.value)
         self._count += 1
-        launched = Launched(launch.token, launch.work.run, detail.id, form.sequence_id, form.hyper_parameters.value)
-        self._last = launched
+        self._last, self._last_at = launched, time.monotonic()
+        self._looks.expect(launched, answer)
         self._know([launched])
         self._journal.keep({launch.token: launched.handle()})
         return launched.handle()
-
-    async def _last_has_begun(self, service: object) -> bool:
-        """Whether the trial before this one needs ``trial_config`` no more: a service may read it when it starts one
-        from a queue of its own."""
-        deadline = time.monotonic() + _PATIENCE
-        while self._last is not None and time.monotonic() < deadline:
-            if (await self._look(service, self._last)).phase is not Phase.PENDING:
-                self._last = None
-            else:
-                await asyncio.sleep(_PAUSE)
-        return self._last is None
 
     def observe(self, handles: Sequence[Handle]) -> dict[Handle, Observation]:
         mine = {handle: each for handle in handles if (each := Launched.read(handle)) is not None}
@@ -109,32 +139,12 @@ class TrainingServiceProvider(Provider, Foreign, Telling):
         driver = self._driver()
 
         async def look() -> dict[Handle, Observation]:
-            return {handle: await self._look(driver.service, each) for handle, each in mine.items()}
+            return {handle: await self._looks.watch(each) for handle, each in mine.items()}
 
         seen = driver.do(look())
         if driver.trouble and any(each.phase is Phase.PENDING for each in seen.values()):
             raise Failure(f"its main loop is over, and trials wait: {driver.trouble}")
         return seen
-
-    async def _look(self, service: object, launched: Launched) -> Observation:
-        """A trial that the service does not know (any more), or cannot tell of, is one of which nothing is known: what
-        it executes may go on."""
-        try:
-            detail = await self._detail(service, launched)
-        except Exception as error:
-            said = "its service does not know it" if is_not_found(error) else f"{type(error).__name__}: {error}"
-            return Observation(Phase.UNKNOWN, detail=said, id=launched.id)
-        return observation(detail)
-
-    async def _detail(self, service: object, launched: Launched) -> TrialJobDetail:
-        """First `update_trial_job`, which finds out how it is, where a service does that there; one that knows no such
-        thing is not asked again."""
-        if self._updates:
-            try:
-                await ask(service, "update_trial_job", launched.id, launched.form())
-            except Exception as error:
-                self._updates = "NotImplemented" not in type(error).__name__
-        return detail_of(await ask(service, "get_trial_job", launched.id))
 
     def cancel(self, handles: Sequence[Handle]) -> None:
         self._end([each for each in map(Launched.read, handles) if each is not None], is_early_stopped=False)
@@ -147,15 +157,15 @@ class TrainingServiceProvider(Provider, Foreign, Telling):
         problems: list[str] = []
 
         async def end(launched: Launched) -> Ended:
-            before = await self._look(driver.service, launched)
+            before = await self._looks.look(launched)
             try:
                 if before.phase is not Phase.GONE:
                     await ask(driver.service, "cancel_trial_job", launched.id, is_early_stopped)
             except Exception as error:
                 if not is_not_found(error):
                     traceback.print_exc()
-                    problems.append(f"cancel_trial_job raised {type(error).__name__}: {error}")
-            after = await self._look(driver.service, launched)
+                    problems.append(raised(driver.service, "cancel_trial_job", error))
+            after = await self._looks.look(launched)
             is_killed = before.phase is not Phase.GONE and after.phase is Phase.GONE
             return Ended(launched.run, killed=is_killed, state=after.native.lower(), before=before.native.lower())
 
@@ -187,11 +197,11 @@ class TrainingServiceProvider(Provider, Foreign, Telling):
         """The interface has nothing to say to a job before it is submitted."""
         return draft
 
-    def status(self, query: StatusQuery) -> None:
-        """A line for each trial that a new instance knows: one of a service that keeps them to itself knows none."""
-        for each in self._driver().ask("list_trial_jobs"):
-            trial = detail_of(each)
-            print(trial.id, trial.status, trial.url or "", sep="  ")
+    def status(self, query: StatusQuery) -> Any:
+        """A line for each trial that the service knows. It is the answer instead of being printed, since the instance
+        that has the trials is asked, and what is printed in its process goes to a log."""
+        trials = [detail_of(each) for each in self._driver().ask("list_trial_jobs")]
+        return "".join(f"{each.id}  {each.status}  {each.url or ''}".rstrip() + "\n" for each in trials)
 
     def cancel_runs(self, workspace: str, runs: Sequence[str], node: str) -> list[Ended]:
         return self._end([self._runs[run] for run in runs if run in self._runs], is_early_stopped=False)
@@ -217,7 +227,7 @@ class TrainingServiceProvider(Provider, Foreign, Telling):
     def _output(self, launched: Launched, start: int) -> bytes:
         driver = self._driver()
         try:
-            trial = driver.do(self._detail(driver.service, launched))
+            trial = driver.do(self._looks.detail(launched))
         except Exception:  # it is not known any more: neither is what it printed
             return b""
         directory = Path(trial.working_directory)
@@ -230,16 +240,18 @@ class TrainingServiceProvider(Provider, Foreign, Telling):
 
     def _driver(self) -> Driver:
         if self._made is None:
-            self._made = Driver(self._construct(), self._hear)
+            self._made = self._make()
         if not self._made.is_begun:
             self._made.begin(metadata_of(self._plugin))
         return self._made
 
-    def _construct(self) -> Any:
+    def _make(self) -> Driver:
         given = {
             "target": self._plugin.target, "settings": dict(self._plugin.definition), "username": self._plugin.username,
         }  # fmt: skip
-        return call(self._found, given)
+        service = call(self._found, **given)
+        self._looks = Looks(service, self._spools)
+        return Driver(service, self._hear)
 
     def _hear(self, metric: Any) -> None:
         """What a trial told its service. In whichever thread that is."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,13 @@ import turnout
 from turnout.compat.nni.machines import RemoteMachineMeta
 from turnout.compat.nni.views import View, status_of_run
 from turnout.config import secrets
+from turnout.errors import Conflict
 
 #: What a secret is shown as.
 _HIDDEN = "***"
+_WORD = re.compile(r"[^A-Za-z0-9]+")
+#: Of boxes, what the settings need not say.
+_USUAL = {"ssh_options": [], "max_runs_per_gpu": 1, "avoid_foreign_gpus": True}
 
 
 class Machines:
@@ -53,31 +59,57 @@ class Machines:
         return [int(each) for each in told[-1] if str(each).isdecimal()] if told else []
 
     def _box(self, machine: RemoteMachineMeta) -> str:
-        """The name of its box. What opens it becomes a secret of the user's, to which the box refers."""
-        name = f"nni-{machine.ip}-{machine.port}".replace(".", "-").replace(":", "-")
-        if name not in {box["name"] for box in self._client.boxes()}:
-            key = ["-i", str(Path(machine.ssh_key_path).expanduser())] if machine.ssh_key_path else []
-            secret = {"password": machine.passwd, "passphrase": machine.passphrase}
-            opened = {what: _kept(name, what, value) for what, value in secret.items() if value}
-            self._client.add_box(
-                name,
-                machine.address,
-                accept=self._accept,
-                port=machine.port,
-                ssh_options=[*key, *self._options],
-                **opened,
-            )
+        """The name of its box. What opens it becomes a secret of the user's, to which the box refers. Conflict when
+        there is one of that name, and it is another."""
+        name = _WORD.sub("-", f"nni-{machine.ip}-{machine.port}-{machine.username}").strip("-")
+        secret = {what: _secret(name, what) for what in ("password", "passphrase") if _opening(machine, what)}
+        wanted = self._wanted(machine, {what: f"secret:{each}" for what, each in secret.items()})
+        known = next((box for box in self._client.boxes() if box["name"] == name), None)
+        if known is not None:
+            _check_same(known, machine, wanted)
+        with ExitStack() as undo:
+            for what, each in secret.items():
+                secrets.store(each, _opening(machine, what))
+                undo.callback(secrets.remove, each)
+            if known is None:
+                self._client.add_box(name, machine.address, accept=self._accept, **wanted)
+            undo.pop_all()
         return name
 
+    def _wanted(self, machine: RemoteMachineMeta, opened: dict[str, str]) -> dict[str, Any]:
+        """What is said of its box beside name and address."""
+        key = ["-i", str(Path(machine.ssh_key_path).expanduser())] if machine.ssh_key_path else []
+        told = {
+            "port": machine.port, "ssh_options": [*key, *self._options], **opened, "gpu_indices": machine.gpu_indices,
+            "max_runs_per_gpu": machine.max_trial_number_per_gpu,
+            "avoid_foreign_gpus": None if machine.use_active_gpu is None else not machine.use_active_gpu,
+        }  # fmt: skip
+        return {name: value for name, value in told.items() if value is not None}
 
-def _kept(box: str, what: str, value: str) -> str:
-    """The reference of a secret that is kept now."""
-    name = f"{box}_{what}".upper().replace("-", "_")
-    secrets.store(name, value)
-    return f"secret:{name}"
+
+def _check_same(known: View, machine: RemoteMachineMeta, wanted: dict[str, Any]) -> None:
+    """As far as ``machine_list`` says it: how many runs it takes, and more, is for who keeps the settings."""
+    has = {"address": known["address"], **{key.replace("-", "_"): value for key, value in known["settings"].items()}}
+    for name, value in {"address": machine.address, **wanted}.items():
+        if has.get(name, _USUAL.get(name)) != value:
+            hint = f"`turnout box remove {known['name']}` takes it out; then set machine_list again"
+            raise Conflict(f"the box {known['name']} is there, with another {name.replace('_', '-')}", hint=hint)
+
+
+def _secret(box: str, what: str) -> str:
+    return f"{box}_{what}".upper().replace("-", "_")
+
+
+def _opening(machine: RemoteMachineMeta, what: str) -> str:
+    return (machine.passwd if what == "password" else machine.passphrase) or ""
 
 
 def _shown(machine: RemoteMachineMeta) -> dict[str, Any]:
     told = {"ip": machine.ip, "port": machine.port, "username": machine.username, "sshKeyPath": machine.ssh_key_path}
     hidden = {"passwd": machine.passwd, "passphrase": machine.passphrase}
-    return {**told, **{name: _HIDDEN for name, value in hidden.items() if value}}
+    of_gpus = {
+        "gpuIndices": machine.gpu_indices, "maxTrialNumberPerGpu": machine.max_trial_number_per_gpu,
+        "useActiveGpu": machine.use_active_gpu,
+    }  # fmt: skip
+    also = {name: value for name, value in of_gpus.items() if value is not None}
+    return {**told, **{name: _HIDDEN for name, value in hidden.items() if value}, **also}

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from turnout.compat.nni.service import ask, member_of
+from turnout.compat.nni.service import ask, member_of, raised
 
 T = TypeVar("T")
 #: How long a main loop may take to return after `clean_up`, in seconds.
@@ -39,11 +39,16 @@ class Driver:
         return self._main is not None and self._main.done() and not self._main.cancelled()
 
     def begin(self, metadata: Mapping[str, str]) -> None:
-        """Tells it what it has to know first, and starts its main loop. A key that it does not want is its affair."""
+        """Tells it what it has to know first, and starts its main loop. A key that it does not want is its affair.
+        Raising means that nothing has begun."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="training service", daemon=True)
         self._thread.start()
-        self.do(self._begin(metadata))
+        try:
+            self.do(self._begin(metadata))
+        except BaseException:
+            self._end_thread()
+            raise
 
     def ask(self, name: str, *given: Any) -> Any:
         """What the service answers; whatever it raises."""
@@ -56,12 +61,14 @@ class Driver:
 
     def end(self) -> None:
         """Cleans up, and ends its thread. What the service raises meanwhile is printed."""
-        if self._loop is None:
-            return
-        self.do(self._end())
+        if self._loop is not None:
+            self.do(self._end())
+            self._end_thread()
+
+    def _end_thread(self) -> None:
+        assert self._loop is not None and self._thread is not None, "it was begun"
         self._loop.call_soon_threadsafe(self._loop.stop)
-        if self._thread is not None:
-            self._thread.join(_FAREWELL)
+        self._thread.join(_FAREWELL)
         self._loop = None
 
     async def _begin(self, metadata: Mapping[str, str]) -> None:
@@ -78,7 +85,7 @@ class Driver:
                 await answer
         except Exception as error:  # its own affair; whoever wants something of it is told
             traceback.print_exc()
-            self.trouble = f"run raised {type(error).__name__}: {error}"
+            self.trouble = raised(self.service, "run", error)
 
     async def _end(self) -> None:
         await _tolerant(ask(self.service, "remove_trial_job_metric_listener", self._on_metric))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,17 @@ from typing import Any
 import yaml
 
 from turnout.compat.nni import names
-from turnout.compat.nni.keys import Written, is_nni, read_algorithm, read_experiment, read_machines
+from turnout.compat.nni.keys import Written, is_nni, read_algorithm, read_experiment
 from turnout.compat.nni.names import Chosen
+from turnout.compat.nni.places import as_label, gpus_of, places_of
 from turnout.errors import InvalidInput
+from turnout.wire.nni import OBJECTIVE
 
 __all__ = ["from_nni", "is_nni"]
 
-#: The metric that counts, as trials report it.
-OBJECTIVE = "default"
 BUDGET = "TRIAL_BUDGET"
+#: What a text that cannot be a path ends in: its name is too long, it has a NUL, or ``~nobody``.
+_NO_PATH = (OSError, ValueError, RuntimeError)
 #: How many trials NNI makes at most where nothing is said.
 _MOST_TRIALS = 99999
 _LARGEST_SPACE = 1 << 20
@@ -45,6 +46,7 @@ def from_nni(content: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     _refuse(experiment)
     code = _code(experiment, services, directory)
     tuner, stopper, goal = _algorithms(experiment, code, directory, notes)
+    places = places_of(services, notes)
     runs = experiment.whole("maxTrialNumber")
     space = _with_budget(_space(experiment, directory), tuner)
     search = {
@@ -54,9 +56,9 @@ def from_nni(content: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     }  # fmt: skip
     found: dict[str, Any] = {
         "command": ["bash", "-c", _command(experiment, services)], "code": str(code),
-        "target": ",".join(dict.fromkeys(name for each in services for name in _targets(each, notes))),
+        "target": ",".join(place.name for place in places),
         "experiment": _label(experiment, notes), "concurrent": _concurrent(experiment),
-        **_gpus(experiment, services, notes),
+        **gpus_of(experiment, services, places, notes),
     }  # fmt: skip
     _limit_trials(experiment, found, search, notes)
     _limit_search(search, notes)
@@ -109,32 +111,13 @@ def _code(experiment: Written, services: list[Written], directory: Path) -> Path
 
 
 def _directory(text: str, directory: Path, where: str) -> Path:
-    found = Path(os.path.normpath(directory / Path(text).expanduser()))
-    if not found.is_dir():
-        raise InvalidInput(f"{where}: there is no directory {text!r}", hint=f"it is looked for from {directory}")
-    return found
-
-
-def _targets(service: Written, notes: list[str]) -> list[str]:
-    if service.get("platform") == "local":
-        return ["local"]
-    return [_box(machine, notes) for machine in read_machines(service)]
-
-
-def _box(machine: Written, notes: list[str]) -> str:
-    """A machine is a box of its own name. What it takes to make it one is told."""
-    host, user = machine.text("host"), machine.text("user")
-    if host is None:
-        raise InvalidInput(f"{machine.where('host')} of a machine is missing", hint="write its name, as for ssh")
-    address = f"{user}@{host}" if user else host
-    port, key = machine.whole("port"), machine.text("sshKeyFile")
-    extra = f" --port {port}" if port not in (None, 22) else ""
-    extra += f" --ssh-option=-i --ssh-option={key}" if key else ""
-    notes.append(f"{machine.where('host')}: {host} has to be a box here: `turnout box add{extra} {host} {address}`")
-    if "password" in machine:
-        where = machine.where("password")
-        notes.append(f"{where}: passwords are not used: `ssh-copy-id {address}` lets you in without one")
-    return host
+    try:
+        found = Path(os.path.normpath(directory / Path(text).expanduser()))
+        if found.is_dir():
+            return found
+    except _NO_PATH:
+        pass
+    raise InvalidInput(f"{where}: there is no directory {text!r:.200}", hint=f"it is looked for from {directory}")
 
 
 def _label(experiment: Written, notes: list[str]) -> str | None:
@@ -142,30 +125,10 @@ def _label(experiment: Written, notes: list[str]) -> str | None:
     text = experiment.text("experimentName")
     if not text:
         return None
-    label = re.sub(r"\.{2,}", ".", re.sub(r"[^\w.@+-]+", "-", text)).strip("-_.@+")[:128]
+    label = as_label(text)
     if label != text:
         notes.append(f"{experiment.where('experimentName')}: it is called {label or 'default'} here")
     return label or None
-
-
-def _gpus(experiment: Written, services: list[Written], notes: list[str]) -> dict[str, Any]:
-    given = next((each for each in (experiment, *services) if "trialGpuNumber" in each), None)
-    count = None if given is None else given.whole("trialGpuNumber", least=0)
-    if not count:
-        if count is None:
-            notes.append("trialGpuNumber: it is not written, so that trials see no GPU; NNI lets them see all")
-        return {"gpus": count}
-    found: dict[str, Any] = {"gpus": count}
-    machines = [each for service in services if "machineList" in service for each in read_machines(service)]
-    for each in (*services, *machines):
-        sharing = each.whole("maxTrialNumberPerGpu")
-        if sharing is not None and sharing > 1:
-            found["max-runs-per-gpu"] = sharing
-        if each.flag("useActiveGpu"):
-            found["avoid-foreign-gpus"] = False
-        if (indices := each.indices("gpuIndices")) is not None:
-            found["gpu-indices"] = indices
-    return found
 
 
 # --- who proposes, and who ends trials --------------------------------------------------------------------------------
@@ -205,12 +168,12 @@ def _class_path(written: Written, code: Path, directory: Path) -> str:
     module."""
     class_name, where = written.text("className") or "", written.where("className")
     module, _, name = class_name.rpartition(".")
-    if not module or not name.isidentifier():
+    if not all(each.isidentifier() for each in (*module.split("."), name)):
         raise InvalidInput(f"{where}: {class_name!r} is no module and class", hint="write module.Class")
     text = written.text("codeDirectory")
     holds = _directory(text or ".", directory, written.where("codeDirectory"))
     file = holds.joinpath(*module.split("."))
-    if not file.with_suffix(".py").is_file() and not (file / "__init__.py").is_file():
+    if not _is_file(file.with_suffix(".py")) and not _is_file(file / "__init__.py"):
         if text is not None:
             raise InvalidInput(f"{where}: there is no module {module} in {holds}", hint="check codeDirectory")
         return f"{module}:{name}"
@@ -219,6 +182,13 @@ def _class_path(written: Written, code: Path, directory: Path) -> str:
         raise InvalidInput(f"{where}: {holds} is not among the trial's files", hint=hint)
     inside = holds.relative_to(code).as_posix()
     return f"{module}:{name}" if inside == "." else f"{inside}/{module}:{name}"
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except _NO_PATH:
+        return False
 
 
 def _goal(tuner: Chosen, stopper: Chosen | None, notes: list[str]) -> str:
@@ -285,21 +255,26 @@ def _space(experiment: Written, directory: Path) -> dict[str, Any]:
     if (file is None) == (inline is None):
         hint = "write either searchSpace or searchSpaceFile"
         raise InvalidInput("there are two search spaces" if file else "there is no search space", hint=hint)
-    content = inline if file is None else _content(directory / Path(file).expanduser(), where)
-    space = {str(name): _parameter(each, f"{file or where}: {name}") for name, each in (content or {}).items()}
+    content = inline if file is None else _content(directory, file, where)
+    try:
+        space = {str(name): _parameter(each, f"{file or where}: {name}") for name, each in (content or {}).items()}
+    except RecursionError as error:
+        raise InvalidInput(f"{where}: it has no end", hint="write no parameter inside of itself") from error
     if not space:
         raise InvalidInput(f"{where}: no parameter is in it", hint='write "lr": {"_type": "uniform", "_value": [0, 1]}')
     return space
 
 
-def _content(path: Path, where: str) -> Mapping[str, Any]:
+def _content(directory: Path, file: str, where: str) -> Mapping[str, Any]:
     try:
+        path = directory / Path(file).expanduser()
         if path.stat().st_size > _LARGEST_SPACE:
             raise InvalidInput(f"{where}: {path} is over 1 MB", hint="this does not look like a search space")
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InvalidInput(f"{where}: {path} cannot be read: {why}", hint="check the path") from error
+    except _NO_PATH as error:
+        told = "it is not UTF-8 text" if isinstance(error, UnicodeError) else str(error)
+        why = getattr(error, "strerror", None) or told
+        raise InvalidInput(f"{where}: {file:.200} cannot be read: {why}", hint="check the path") from error
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -312,7 +287,7 @@ def _content(path: Path, where: str) -> Mapping[str, Any]:
 def _yaml(text: str, path: Path) -> Any:
     try:
         return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
         why = getattr(error, "problem", None) or "it is neither JSON nor YAML"
@@ -320,7 +295,8 @@ def _yaml(text: str, path: Path) -> Any:
 
 
 def _parameter(each: Any, where: str) -> dict[str, Any]:
-    if not isinstance(each, Mapping) or not {"_type", "_value"} <= each.keys() or not isinstance(each["_value"], list):
+    given = each if isinstance(each, Mapping) else {}
+    if not isinstance(given.get("_type"), str) or not isinstance(given.get("_value"), list):
         hint = 'write {"_type": "choice", "_value": [1, 2]}'
         raise InvalidInput(f"{where}: it has no _type, or no list as _value", hint=hint)
     if each["_type"] == "choice":

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
+
+from turnout.wire.nni import OBJECTIVE
+
+T = TypeVar("T")
 
 
 class NoMoreTrialError(Exception):
@@ -80,7 +84,7 @@ class OptimizeMode(Enum):
     Maximize = "maximize"
 
 
-def extract_scalar_reward(value: Any, scalar_key: str = "default") -> float:
+def extract_scalar_reward(value: Any, scalar_key: str = OBJECTIVE) -> float:
     """The number that counts, of one that a trial reported. TypeError when there is none."""
     found = value.get(scalar_key) if isinstance(value, dict) else value
     if not isinstance(found, (int, float)):
@@ -88,5 +92,26 @@ def extract_scalar_reward(value: Any, scalar_key: str = "default") -> float:
     return found
 
 
-def extract_scalar_history(trial_history: Sequence[Any], scalar_key: str = "default") -> list[float]:
+def extract_scalar_history(trial_history: Sequence[Any], scalar_key: str = OBJECTIVE) -> list[float]:
     return [extract_scalar_reward(each, scalar_key) for each in trial_history]
+
+
+def merge_parameter(base_params: T, override_params: Mapping[str, Any] | None) -> T:
+    """`base_params`, a dict or what a parser of arguments made, with these values in the place of its own. ValueError,
+    with some of them in place, for a name that it does not have, or a value of another type; None takes any."""
+    for name, value in (override_params or {}).items():
+        if isinstance(base_params, dict) and name in base_params:
+            base_params[name] = _fitting(name, value, base_params[name])
+        elif not isinstance(base_params, dict) and hasattr(base_params, name):
+            setattr(base_params, name, _fitting(name, value, getattr(base_params, name)))
+        else:
+            raise ValueError(f"{name!r} is none of the base parameters")
+    return base_params
+
+
+def _fitting(name: str, value: Any, base: Any) -> Any:
+    if base is None or isinstance(value, type(base)):
+        return value
+    if isinstance(base, float) and isinstance(value, int):
+        return float(value)
+    raise ValueError(f"{name!r} is {value!r}, and the base parameters have a {type(base).__name__} there")

@@ -5,13 +5,13 @@ Nothing is imported here but what any part of turnout may import: an experiment'
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from turnout.errors import InvalidInput
+from turnout.model.likeness import instead_of
 
 _EXPERIMENT = (
     "experimentName", "experimentType", "searchSpaceFile", "searchSpace", "trialCommand", "trialCodeDirectory",
@@ -69,20 +69,16 @@ _SIGNS_1 = frozenset({"trial", "searchspacepath", "trainingserviceplatform"})
 PLATFORMS = ("local", "remote")
 _SPAN = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([smhd])", re.ASCII | re.IGNORECASE)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+#: Beyond these no number or span is meant, and not every program can reckon with it.
+_MOST = (1 << 53) - 1
+_LONGEST = (1 << 40) - 1
+_SHOWN = 80
 
 
 def is_nni(content: Mapping[str, Any]) -> bool:
     """Whether that is an experiment's file of NNI, rather than a search as turnout writes it."""
     keys = {_folded(key) for key in content}
     return bool(keys & (_SIGNS | _SIGNS_1)) and "search" not in keys
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """What to write instead of a name that is none of these."""
-    names = sorted(known)
-    folded = {_folded(each): each for each in names}
-    near = difflib.get_close_matches(_folded(name), folded, 1)
-    return f"did you mean {folded[near[0]]!r}?" if near else f"known: {', '.join(names)}"
 
 
 class Written:
@@ -110,8 +106,8 @@ class Written:
 
     def whole(self, name: str, least: int = 1) -> int | None:
         value = self.get(name)
-        if value is not None and (type(value) is not int or value < least):
-            raise self.wrong(name, f"a whole number of at least {least}")
+        if value is not None and (type(value) is not int or not least <= value <= _MOST):
+            raise self.wrong(name, f"a whole number of at least {least}, and at most {_MOST}")
         return value
 
     def flag(self, name: str) -> bool | None:
@@ -125,12 +121,12 @@ class Written:
         value = self.get(name)
         if value is None:
             return None
-        if type(value) in (int, float) and 0 < value < math.inf:
-            return math.ceil(float(value))
-        found = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
-        if found is None or float(found[1]) <= 0:
-            raise self.wrong(name, "a time above zero: 90s, 10m, 0.5h, 2d")
-        return math.ceil(float(found[1]) * _SECONDS[found[2].lower()])
+        seconds = value if type(value) in (int, float) else 0
+        if isinstance(value, str) and (found := _SPAN.fullmatch(value.strip())):
+            seconds = float(found[1]) * _SECONDS[found[2].lower()]
+        if not 0 < seconds <= _LONGEST:
+            raise self.wrong(name, f"a time above zero, and below {_LONGEST} seconds: 90s, 10m, 0.5h, 2d")
+        return math.ceil(seconds)
 
     def indices(self, name: str) -> list[int] | None:
         """Numbers of GPUs: a list, one, or a text with commas."""
@@ -140,9 +136,9 @@ class Written:
             return None
         try:
             found = [int(each) for each in given]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise self.wrong(name, "numbers of GPUs: [0, 1]") from None
-        if not found or min(found) < 0 or len(set(found)) < len(found):
+        if not found or min(found) < 0 or max(found) > _MOST or len(set(found)) < len(found):
             raise self.wrong(name, "different numbers of GPUs: [0, 1]")
         return found
 
@@ -153,9 +149,8 @@ class Written:
         return value
 
     def wrong(self, name: str, expected: str) -> InvalidInput:
-        return InvalidInput(
-            f"{self.where(name)}: {self.get(name)!r} is none of what it may be", hint=f"write {expected}"
-        )
+        shown = _shown(self.get(name))
+        return InvalidInput(f"{self.where(name)}: {shown} is none of what it may be", hint=f"write {expected}")
 
 
 def read_experiment(content: Mapping[str, Any]) -> tuple[Written, list[Written]]:
@@ -165,7 +160,7 @@ def read_experiment(content: Mapping[str, Any]) -> tuple[Written, list[Written]]
         return _experiment_1(content)
     values = _values(content, dict.fromkeys(_EXPERIMENT), "")
     services = values.pop("trainingService", (None, ""))[0]
-    if services is None:
+    if services is None or services == []:
         raise InvalidInput("trainingService: it is missing", hint="write `trainingService: {platform: local}`")
     named = _each(services, "trainingService")
     for each, where in named:
@@ -217,7 +212,7 @@ def _check_platform(content: Any, key: str, above: str) -> None:
     given = {_folded(each): value for each, value in content.items()} if isinstance(content, Mapping) else {}
     platform = given.get(_folded(key))
     if platform not in PLATFORMS:
-        what = "it is missing" if platform is None else f"{platform!r} is not served here"
+        what = "it is missing" if platform is None else f"{_shown(platform)} is not served here"
         where = f"{above}.{key}" if above else key
         hint = f"write `{key}: local`; `turnout search FILE --target NAME` then sends it where you like"
         raise InvalidInput(f"{where}: {what}", hint=hint)
@@ -233,7 +228,7 @@ def _values(content: Any, known: Mapping[str, str | None], above: str) -> dict[s
         where = f"{above}.{key}" if above else str(key)
         name = names.get(_folded(key))
         if name is None:
-            raise InvalidInput(f"{where}: NNI has no such key", hint=nearest(str(key), known))
+            raise InvalidInput(f"{where}: NNI has no such key", hint=instead_of(str(key), known))
         found[known[name] or name] = (value, where)
     return found
 
@@ -242,6 +237,15 @@ def _each(content: Any, where: str) -> list[tuple[Any, str]]:
     if isinstance(content, list):
         return [(each, f"{where}[{place}]") for place, each in enumerate(content)]
     return [(content, where)]
+
+
+def _shown(value: object) -> str:
+    """Not all of it, if it is long; of a number with thousands of digits Python writes none."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of that length"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _folded(key: object) -> str:

@@ -20,6 +20,7 @@ from turnout.compat.nni.interface import (
     extract_scalar_history,
     extract_scalar_reward,
 )
+from turnout.wire.nni import OBJECTIVE
 
 __all__ = [
     "AssessResult", "Assessor", "ClassArgsValidator", "NoMoreTrialError", "OptimizeMode", "Tuner",
@@ -29,20 +30,26 @@ __all__ = [
 ]  # fmt: skip
 
 _STANDALONE = "STANDALONE"
+_RUN = "TURNOUT_RUN_NAME"
 _reported = 0
+_is_asked = False
+_current: dict[str, Any] | None = None
 
 
-def get_next_parameter() -> dict[str, Any]:
-    return dict(turnout.params())
+def get_next_parameter() -> dict[str, Any] | None:
+    """A run has one set of them: like NNI's own, it gets None whenever it asks again."""
+    global _is_asked, _current
+    _current = None if _is_asked and _RUN in os.environ else dict(turnout.params())
+    _is_asked = True
+    return _current
 
 
 get_next_parameters = get_next_parameter
 
 
 def get_current_parameter(tag: str | None = None) -> Any:
-    """All of them, or the one of that name. KeyError when there is none."""
-    found = get_next_parameter()
-    return found if tag is None else found[tag]
+    """What `get_next_parameter` gave last, or the one of that name. KeyError when there is none."""
+    return _current if tag is None or _current is None else _current[tag]
 
 
 def get_experiment_id() -> str:
@@ -50,7 +57,7 @@ def get_experiment_id() -> str:
 
 
 def get_trial_id() -> str:
-    return os.environ.get("TURNOUT_RUN_NAME", _STANDALONE)
+    return os.environ.get(_RUN, _STANDALONE)
 
 
 def get_sequence_id() -> int:
@@ -71,5 +78,5 @@ def report_final_result(metric: Any) -> None:
 
 def _numbers(metric: Any) -> dict[str, Any]:
     """A number is the metric that counts; of several, what is no number is left out."""
-    named = metric if isinstance(metric, Mapping) else {"default": metric}
+    named = metric if isinstance(metric, Mapping) else {OBJECTIVE: metric}
     return {str(name): each for name, each in named.items() if hasattr(each, "__float__")}

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from turnout.compat.nni.keys import nearest
 from turnout.errors import InvalidInput
+from turnout.model.likeness import instead_of
 
 MODE = "optimize_mode"
 _SEED = "seed"
@@ -126,7 +126,7 @@ def _find(name: str, table: Mapping[str, _Known], where: str, kind: str) -> str:
     if found is not None and found in table:
         return found
     if found is None or kind != "tuner":
-        raise InvalidInput(f"{where}: NNI has no {kind} {name!r}", hint=nearest(name, table))
+        raise InvalidInput(f"{where}: NNI has no {kind} {name!r}", hint=instead_of(name, table))
     why, instead, path = _OTHERS[found]
     also = f"; with NNI installed beside turnout, `className: {path}` uses NNI's own" if path else ""
     raise InvalidInput(f"{where}: {found} has no sampler here: {why}", hint=f"write {instead}{also}")
@@ -136,7 +136,8 @@ def _check(name: str, known: _Known, args: Mapping[str, Any], where: str) -> Non
     allowed = {MODE, *known.options} | ({_SEED} if known.name in ("tpe", "random") else set())
     for key in args:
         if key not in allowed:
-            raise InvalidInput(f"{where}.classArgs.{key}: {name} has no such argument", hint=nearest(str(key), allowed))
+            hint = instead_of(str(key), allowed)
+            raise InvalidInput(f"{where}.classArgs.{key}: {name} has no such argument", hint=hint)
 
 
 def _chosen(name: str, known: _Known, args: Mapping[str, Any], where: str) -> Chosen:
@@ -166,7 +167,7 @@ def _with_brackets(chosen: Chosen, name: str, args: Mapping[str, Any], where: st
     if bottom is not None:
         options["min_resource"] = args.get(bottom, 1)
     for key, value in options.items():
-        if type(value) is not int or value < 1:
+        if type(value) is not int or not 1 <= value < 1 << 53:
             hint = "write a whole number: the results that a trial reports"
             raise InvalidInput(f"{where}.classArgs: {key.removesuffix('_resource')} {value!r} cannot be", hint=hint)
     note = (

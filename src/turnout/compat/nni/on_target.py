@@ -28,6 +28,7 @@ from turnout.compat.nni.views import NUMBER, Measured, detail_of_run, form_of_ru
 from turnout.errors import InvalidInput, NotFound
 from turnout.model.spec import Resources
 from turnout.model.state import LIVE
+from turnout.wire.nni import OBJECTIVE
 
 T = TypeVar("T")
 View = dict[str, Any]
@@ -44,7 +45,7 @@ class Asked:
     target: str
     command: str = ""
     code_directory: str = "."
-    metric: str = "default"
+    metric: str = OBJECTIVE
     experiment: str | None = None
     accept: Callable[[Any], bool] | None = None
     wishes: Mapping[str, Any] = field(default_factory=dict)
@@ -87,7 +88,8 @@ class TargetService(TrainingService):
         target = self._machines.choose(self._views()) if self._machines else asked.target
         wishes = {"target": target, "experiment": asked.experiment, **asked.wishes}
         wishes["tags"] = {**asked.wishes.get("tags", {}), _EXPERIMENT: self._experiment, NUMBER: str(number)}
-        command = ["bash", "-c", asked.command]
+        # The run is one of its own to the hub; what it is among the trials, only its service knows.
+        command = ["env", f"NNI_TRIAL_SEQ_ID={number}", "bash", "-c", asked.command]
         answer = self._client.submit_command(command, cwd=asked.code_directory, params=parameters, **wishes)
         (run,) = answer["runs"]
         self._forms[run], self._next = form, number + 1
@@ -164,8 +166,8 @@ class TargetService(TrainingService):
     # --- the cluster ------------------------------------------------------------------------------------------------
 
     async def set_cluster_metadata(self, key: str, value: str) -> None:
-        """``trial_config`` says `command`, `codeDir` and `gpuNum`; ``machine_list`` adds boxes, to which trials go from
-        then on, each to the one with the fewest. The others are kept, and mean nothing here."""
+        """``trial_config`` says `command`, `codeDir`, `gpuNum`, `cpuNum` and `memoryMB`; ``machine_list`` adds boxes,
+        to which trials go from then on, each to the one with the fewest. The others are kept, and mean nothing here."""
         if key == "trial_config":
             self._asked = _with_config(self._asked, value)
         elif key == "machine_list":
@@ -226,15 +228,30 @@ def _parameters(form: JobApplicationForm) -> dict[str, Any]:
         raise InvalidInput("the form has no hyper parameters that can be read", hint=hint) from error
 
 
+#: What a trial needs, as ``trial_config`` writes it: what it is called here, and how much one of it is.
+_NEEDS = {"gpuNum": ("gpus", 1), "cpuNum": ("cpus", 1), "memoryMB": ("memory", 1 << 20)}
+
+
 def _with_config(asked: Asked, value: str) -> Asked:
+    """With what is written; the rest is as it was."""
     try:
         config = json.loads(value)
         command, directory = str(config.get("command") or asked.command), config.get("codeDir") or asked.code_directory
-        gpus = int(config.get("gpuNum") or 0)
-    except (ValueError, TypeError, AttributeError) as error:
-        hint = 'write {"command": "python trial.py", "codeDir": ".", "gpuNum": 1}'
+        needs = {
+            name: _count(config[key]) * each for key, (name, each) in _NEEDS.items() if config.get(key) is not None
+        }
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        hint = 'write {"command": "python trial.py", "codeDir": ".", "gpuNum": 1, "cpuNum": 2, "memoryMB": 4096}'
         raise InvalidInput("trial_config cannot be read", hint=hint) from error
     wishes = dict(asked.wishes)
-    if gpus:
-        wishes["resources"] = replace(wishes.get("resources") or Resources(), gpus=gpus)
+    if needs:
+        told = {name: count if count or name == "gpus" else None for name, count in needs.items()}
+        wishes["resources"] = replace(wishes.get("resources") or Resources(), **told)
     return replace(asked, command=command, code_directory=str(directory), wishes=wishes)
+
+
+def _count(written: Any) -> int:
+    count = int(written)
+    if count < 0:
+        raise ValueError(f"{count} is less than nothing")
+    return count

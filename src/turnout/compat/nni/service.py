@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from turnout.compat.nni.spelling import camel
+from turnout.compat.nni.spelling import camel, snake
 from turnout.compat.nni.trials import JobApplicationForm, TrialJobDetail, TrialJobMetric
+from turnout.wire.nni import OBJECTIVE
 
 if TYPE_CHECKING:
     import turnout
@@ -21,6 +23,9 @@ MEMBERS = (
     "submit_trial_job", "update_trial_job", "is_multi_phase_job_supported", "cancel_trial_job",
     "set_cluster_metadata", "get_cluster_metadata", "clean_up", "run",
 )  # fmt: skip
+#: Those that nothing here depends on: a class that does not inherit them need not have them.
+_OPTIONAL = ("is_multi_phase_job_supported", "get_cluster_metadata")
+REQUIRED = tuple(name for name in MEMBERS if name not in _OPTIONAL)
 
 
 class TrainingService(ABC):
@@ -87,15 +92,16 @@ class TrainingService(ABC):
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
-        own = dict(vars(cls))
         for name in MEMBERS:
-            for theirs, ours in ((name, camel(name)), (camel(name), name)):
-                if theirs in own and ours not in own:
-                    setattr(cls, ours, own[theirs])
+            member = own_member(cls, name)
+            for spelling in (name, camel(name)):
+                is_other = inspect.getattr_static(cls, spelling, None) is not member
+                if member is not None and is_other and spelling not in vars(cls):
+                    setattr(cls, spelling, member)
 
     @staticmethod
     def on(
-        target: str, *, command: str = "", code_directory: str = ".", metric: str = "default",
+        target: str, *, command: str = "", code_directory: str = ".", metric: str = OBJECTIVE,
         experiment: str | None = None, accept: Callable[[Any], bool] | None = None,
         ssh_options: Sequence[str] = (), client: turnout.Client | None = None, **wishes: Any,
     ) -> TrainingService:  # fmt: skip
@@ -114,16 +120,26 @@ class TrainingService(ABC):
 
 
 def lacking(found: Any) -> list[str]:
-    """The members that a class has in neither spelling, or only as the abstract class itself has them."""
-    return [name for name in MEMBERS if _own(found, name) is None]
+    """The members that a class has to have, and has in neither spelling, or only as the abstract class itself has
+    them."""
+    is_ours = isinstance(found, type) and issubclass(found, TrainingService)
+    return [spelled(found, name) for name in (MEMBERS if is_ours else REQUIRED) if own_member(found, name) is None]
 
 
-def _own(found: Any, name: str) -> Any:
-    for spelled in (name, camel(name)):
-        member = inspect.getattr_static(found, spelled, None)
-        if member is not None and member is not inspect.getattr_static(TrainingService, name):
-            return member
+def own_member(found: Any, name: str) -> Any:
+    """What a class has under that name in either spelling: the first that is not the abstract one; None."""
+    for each in inspect.getmro(found) if isinstance(found, type) else ():
+        for spelling in (name, camel(name)):
+            if each is not TrainingService and spelling in vars(each):
+                return vars(each)[spelling]
     return None
+
+
+def spelled(found: Any, name: str) -> str:
+    """The name as who wrote this class spells such names."""
+    own = ((each, own_member(found, each)) for each in MEMBERS)
+    is_camel = any(getattr(member, "__name__", "") == camel(each) != each for each, member in own)
+    return camel(name) if is_camel else name
 
 
 def member_of(service: object, name: str) -> Any:
@@ -135,15 +151,33 @@ async def ask(service: object, name: str, *given: Any) -> Any:
     """What a member of a service answers, whether it is spelled this way or that, a coroutine or not. Of `given` it
     gets as many as it takes: one that knows of no early stop still cancels."""
     member = member_of(service, name)
-    answer = member(*given[: _takes(member)]) if callable(member) else member
+    answer = member
+    if callable(member):
+        by_place, by_name = _arguments(member, dict(zip(_names(name), given, strict=False)))
+        answer = member(*by_place, **by_name)
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _takes(method: Callable[..., Any]) -> int | None:
+def raised(service: object, name: str, error: BaseException) -> str:
+    """What people are told of an error of that member."""
+    return f"{spelled(type(service), name)} raised {type(error).__name__}: {error}".rstrip(": ")
+
+
+@functools.cache
+def _names(name: str) -> tuple[str, ...]:
+    """Of the arguments of that member."""
+    member = inspect.getattr_static(TrainingService, name)
+    return () if isinstance(member, property) else tuple(inspect.signature(member).parameters)[1:]
+
+
+def _arguments(method: Callable[..., Any], given: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Those that it takes by name only, in either spelling, and the others, in their order."""
     try:
         known = inspect.signature(method).parameters.values()
     except (TypeError, ValueError):
-        return None
-    if any(each.kind is each.VAR_POSITIONAL for each in known):
-        return None
-    return sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in known)
+        return list(given.values()), {}
+    only = {snake(each.name): each.name for each in known if each.kind is each.KEYWORD_ONLY}
+    by_place = [value for name, value in given.items() if name not in only]
+    if not any(each.kind is each.VAR_POSITIONAL for each in known):
+        by_place = by_place[: sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in known)]
+    return by_place, {only[name]: value for name, value in given.items() if name in only}

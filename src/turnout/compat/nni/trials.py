@@ -30,7 +30,9 @@ class TrialJobStatus(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> TrialJobStatus | None:
-        return cls.__members__.get(str(value).upper())
+        """Also a member of somebody else's enumeration, by its value or its name."""
+        words = (str(getattr(value, "value", value)), str(getattr(value, "name", "")))
+        return next((cls.__members__[each.upper()] for each in words if each.upper() in cls.__members__), None)
 
 
 @twice_spelled
@@ -109,14 +111,19 @@ class TrialJobMetric:
     data: str
 
 
-def detail_of(answer: object) -> TrialJobDetail:
-    """What a service answered, which may be an object of its own, or a mapping, in either spelling. ValueError when it
-    tells no id, or a status that is none."""
+def id_of(answer: object) -> str:
+    """ValueError when it tells none."""
     identity = read_either(answer, "id")
     if identity is None:
         raise ValueError(f"a TrialJobDetail was expected, not {answer!r:.100}")
+    return str(identity)
+
+
+def detail_of(answer: object) -> TrialJobDetail:
+    """What a service answered, which may be an object of its own, or a mapping, in either spelling. ValueError when it
+    tells no id, or a status that is none."""
     return TrialJobDetail(
-        id=str(identity), status=TrialJobStatus(read_either(answer, "status", TrialJobStatus.UNKNOWN)),
+        id=id_of(answer), status=TrialJobStatus(read_either(answer, "status", TrialJobStatus.UNKNOWN)),
         submit_time=read_either(answer, "submit_time") or 0, start_time=read_either(answer, "start_time"),
         end_time=read_either(answer, "end_time"), tags=list(read_either(answer, "tags") or ()),
         url=read_either(answer, "url"), working_directory=str(read_either(answer, "working_directory") or ""),

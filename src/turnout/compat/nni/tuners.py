@@ -15,6 +15,7 @@ from typing import Any
 from turnout.compat.nni.calling import call, make, overrides
 from turnout.compat.nni.spaces import to_nni
 from turnout.plugin.sampler import BadOption, Exhausted, Outcome, Proposal, Result, Sampler, Task
+from turnout.wire.nni import OBJECTIVE
 
 #: What a class has to have.
 METHODS = ("update_search_space", "receive_trial_result")
@@ -194,7 +195,7 @@ def _value(task: Task, result: Result) -> Any:
     if len(result.values) == 1:
         return result.values[0]
     named = {each.metric: value for each, value in zip(task.objectives, result.values, strict=True)}
-    return {**named, "default": result.values[0]}
+    return {**named, OBJECTIVE: result.values[0]}
 
 
 def _plain(params: Any) -> dict[str, Any]:

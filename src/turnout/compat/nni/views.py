@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from turnout.compat.nni.measures import DEFAULT, told
+from turnout.compat.nni.measures import told
 from turnout.compat.nni.trials import JobApplicationForm, TrialJobApplicationForm, TrialJobDetail, TrialJobStatus
+from turnout.wire.nni import OBJECTIVE
 
 View = dict[str, Any]
 #: A tag of a run: the trial's number.
@@ -63,7 +64,9 @@ class Measured:
 
     def news(self, points: Mapping[str, list[View]], status: TrialJobStatus) -> Iterator[str]:
         """One text for each step that is new; the last values once more as FINAL when the run completed. `is_over` when
-        there will be no more."""
+        there will be no more; also who asked at the same time, and is answered later, gets nothing then."""
+        if self.is_over:
+            return
         by_step: dict[int, dict[str, float]] = {}
         for name, series in points.items():
             for point in series[self._told.get(name, 0) :]:
@@ -79,9 +82,9 @@ class Measured:
             yield told(self._trial, self._number, "FINAL", 0, self._named(last))
 
     def _named(self, values: dict[str, float]) -> dict[str, float]:
-        if self._metric == DEFAULT or self._metric not in values:
+        if self._metric == OBJECTIVE or self._metric not in values:
             return values
-        return {DEFAULT: values[self._metric], **values}
+        return {OBJECTIVE: values[self._metric], **values}
 
 
 def _number(value: float | str) -> float:

@@ -12,15 +12,16 @@ from time import time
 import turnout
 
 EVENTS = "xt-events.jsonl"
+_LARGEST = 2.0**62
 
 
 def whole(step: object) -> int | None:
-    """A step; None for what is none."""
+    """A step; None for what is none, or has more bits than a step can have."""
     try:
         number = float(step)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
-    return int(number) if number.is_integer() else None
+    return int(number) if number.is_integer() and abs(number) < _LARGEST else None
 
 
 def note(event: str, told: Mapping[str, object]) -> None:

@@ -16,7 +16,7 @@ from random import Random
 
 from turnout.plugin.sampler import BadOption, Goal, Outcome, Proposal, Result, Sampler, Task
 from turnout.plugin.space import Branch, Choice, Normal, Parameter
-from turnout.search.samplers.options import check_options
+from turnout.search.options import Options
 from turnout.search.spaces.drawing import draw_one
 from turnout.search.spaces.functions import ANY_SEED
 from turnout.search.spaces.grids import MOST_VALUES, count_of, values_of
@@ -31,7 +31,7 @@ class DgdSampler(Sampler):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        check_options(task.options, {}, self.name)
+        Options(f"sampler {self.name}", task.options).finish()
         if len(task.objectives) != 1:
             raise BadOption("dgd needs one objective: say --minimize METRIC or --maximize METRIC")
         self._sign = 1 if task.objectives[0].goal is Goal.MINIMIZE else -1
@@ -136,7 +136,7 @@ def _values(name: str, parameter: Parameter) -> list[object]:
     if isinstance(parameter, Normal):
         raise BadOption(f"dgd goes from value to value, and {name!r} is continuous; {hint}")
     if not isinstance(parameter, Choice):
-        count, _ = count_of(parameter)
+        count = count_of(parameter)
         if count is None or count > MOST_VALUES:
             what = "is continuous" if count is None else f"has more than {MOST_VALUES} values"
             raise BadOption(f"dgd goes from value to value, and {name!r} {what}; {hint}")

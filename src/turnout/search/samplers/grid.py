@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnout.plugin.sampler import Exhausted, Proposal, Result, Sampler, Task
-from turnout.search.samplers.options import check_options, flag, whole
+from turnout.search.options import Options
 from turnout.search.samplers.shuffling import Shuffle
 from turnout.search.spaces.grids import POINTS, Grid
 
@@ -19,11 +19,10 @@ class GridSampler(Sampler):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        options = check_options(task.options, {"points": whole(1, _MOST_POINTS), "shuffle": flag}, self.name)
-        points = options.get("points", POINTS)
-        assert isinstance(points, int)
-        self._grid = Grid(task.space, points)
-        self._order = Shuffle(self._grid.size, task.seed) if options.get("shuffle") else None
+        options = Options(f"sampler {self.name}", task.options)
+        self._grid = Grid(task.space, options.whole("points", POINTS, least=1, most=_MOST_POINTS))
+        self._order = Shuffle(self._grid.size, task.seed) if options.is_on("shuffle", False) else None
+        options.finish()
 
     def ask(self, index: int) -> Proposal:
         if index > self._grid.size:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from turnout.plugin.sampler import BadOption, Goal, Outcome, Proposal, Result, Sampler, Task
+from turnout.search.options import Options
 from turnout.search.samplers.libraries import need
-from turnout.search.samplers.options import Check, check_options, flag, number, whole
 from turnout.search.samplers.optuna_space import Outside, Raw, Tree
 
 if TYPE_CHECKING:
@@ -26,6 +26,21 @@ _MANY = 100_000
 _STEP = 1  # of the one value that a stopped run is known by
 _KEPT, _ATTRIBUTES = "raw", "optuna"
 
+#: Reads the option of that name; None where it is not given.
+Read = Callable[[Options, str], object]
+
+
+def _whole(least: int) -> Read:
+    return lambda options, name: options.some_whole(name, least=least, most=_MANY)
+
+
+def _flag(options: Options, name: str) -> object:
+    return options.some_flag(name)
+
+
+def _share(options: Options, name: str) -> object:
+    return options.some_number(name, least=0.0, most=1.0)
+
 
 class OptunaSampler(Sampler):
     """What they share. `needs` are libraries, by the names under which pip and Python know them; `options` go to
@@ -33,14 +48,16 @@ class OptunaSampler(Sampler):
     trial, which a later instance has to find there."""
 
     needs: ClassVar[tuple[str, ...]] = ("optuna",)
-    options: ClassVar[Mapping[str, Check]] = {}
+    options: ClassVar[Mapping[str, Read]] = {}
     keeps: ClassVar[tuple[str, ...]] = ()
     is_for_several: ClassVar[bool] = False
     """whether it can have several objectives"""
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        options = check_options(task.options, self.options, self.name)
+        given = Options(f"sampler {self.name}", task.options)
+        read = {name: read(given, name) for name, read in self.options.items()}
+        given.finish()
         self._check_objectives(task)
         need(self.name, self.needs)
         import optuna
@@ -51,7 +68,7 @@ class OptunaSampler(Sampler):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some arguments are called experimental
             try:
-                self._sampler = self.make(options)
+                self._sampler = self.make({name: value for name, value in read.items() if value is not None})
             except (TypeError, ValueError) as error:
                 raise BadOption(f"{self.name}: {error}") from error
         ways = {
@@ -158,8 +175,8 @@ class TpeSampler(OptunaSampler):
     name = "tpe"
     is_for_several = True
     options = {
-        "n_startup_trials": whole(0, _MANY), "n_ei_candidates": whole(1, _MANY), "multivariate": flag, "group": flag,
-        "constant_liar": flag,
+        "n_startup_trials": _whole(0), "n_ei_candidates": _whole(1), "multivariate": _flag, "group": _flag,
+        "constant_liar": _flag,
     }  # fmt: skip
 
     def make(self, options: Mapping[str, Any]) -> optuna.samplers.BaseSampler:
@@ -175,8 +192,8 @@ class CmaEsSampler(OptunaSampler):
     needs = ("optuna", "cmaes")
     keeps = ("cma", "sepcma", "x_for_tell")
     options = {
-        "n_startup_trials": whole(0, _MANY), "popsize": whole(2, _MANY), "with_margin": flag, "lr_adapt": flag,
-        "use_separable_cma": flag,
+        "n_startup_trials": _whole(0), "popsize": _whole(2), "with_margin": _flag, "lr_adapt": _flag,
+        "use_separable_cma": _flag,
     }  # fmt: skip
 
     def make(self, options: Mapping[str, Any]) -> optuna.samplers.BaseSampler:
@@ -191,7 +208,7 @@ class GpSampler(OptunaSampler):
     name = "gp"
     needs = ("optuna", "scipy", "torch")
     is_for_several = True
-    options = {"n_startup_trials": whole(0, _MANY), "deterministic_objective": flag}
+    options = {"n_startup_trials": _whole(0), "deterministic_objective": _flag}
 
     def make(self, options: Mapping[str, Any]) -> optuna.samplers.BaseSampler:
         import optuna
@@ -206,8 +223,8 @@ class Nsga2Sampler(OptunaSampler):
     keeps = ("NSGAIISampler:", "nsga2:")
     is_for_several = True
     options = {
-        "population_size": whole(2, _MANY), "mutation_prob": number(0, 1), "crossover_prob": number(0, 1),
-        "swapping_prob": number(0, 1),
+        "population_size": _whole(2), "mutation_prob": _share, "crossover_prob": _share,
+        "swapping_prob": _share,
     }  # fmt: skip
 
     def make(self, options: Mapping[str, Any]) -> optuna.samplers.BaseSampler:

@@ -8,8 +8,8 @@ from random import Random
 
 from turnout.plugin.sampler import Proposal, Result, Sampler, Task
 from turnout.plugin.space import Branch, Choice, Normal, Parameter, Params, Space
+from turnout.search.options import Options
 from turnout.search.samplers.libraries import need
-from turnout.search.samplers.options import check_options, flag
 from turnout.search.spaces.drawing import NAME, draw_one, placed, settled
 from turnout.search.spaces.functions import ANY_SEED
 
@@ -25,9 +25,10 @@ class QmcSampler(Sampler):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        options = check_options(task.options, {"scramble": flag}, self.name)
+        options = Options(f"sampler {self.name}", task.options)
+        self._is_scrambled = options.is_on("scramble", True)
+        options.finish()
         need(self.name, ("scipy",))
-        self._is_scrambled = bool(options.get("scramble", True))
         self._seed = Random(task.seed).getrandbits(32)
         self._width = max(1, _width(task.space))
         self._first, self._rows = 0, self._batch(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from turnout.plugin.sampler import Proposal, Result, Sampler, Task
-from turnout.search.samplers.options import check_options
+from turnout.search.options import Options
 from turnout.search.spaces.drawing import draw
 
 
@@ -15,7 +15,7 @@ class RandomSampler(Sampler):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        check_options(task.options, {}, self.name)
+        Options(f"sampler {self.name}", task.options).finish()
 
     def ask(self, index: int) -> Proposal:
         return Proposal(draw(self.task.space, Random(f"{self.task.seed}/{index}")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from turnout.errors import InvalidInput
 from turnout.plugin.space import Branch, Choice, Normal, Parameter, Range
@@ -42,7 +43,7 @@ def _check_range(name: str, parameter: Range) -> None:
         raise wrong(name, f"{low:g} to {high:g} are no integers", "write 1 and 8, or use uniform")
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether it is one that can be calculated with."""
     if isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < 10**300

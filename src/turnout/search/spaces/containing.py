@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from turnout.plugin.space import Branch, Choice, Normal, Parameter, Range, Space
+from turnout.search.spaces.checking import is_number
 from turnout.search.spaces.drawing import NAME, settled
 
 _NEAR = 1e-9
@@ -25,8 +26,9 @@ def objection(space: Space, params: Mapping[str, object], above: str = "") -> st
 def _objection(parameter: Parameter, value: object, name: str) -> str | None:
     if isinstance(parameter, Choice):
         return _not_listed(parameter, value, name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return f"{name!r} is {value!r}, which is no number"
+    if not is_number(value):
+        is_large = isinstance(value, int) and not isinstance(value, bool)
+        return f"{name!r} is too large" if is_large else f"{name!r} is {value!r}, which is no number"
     if isinstance(parameter, Normal) and parameter.log and (value < 0 or (value == 0 and parameter.step is None)):
         return f"{name!r} is {value!r}, which has no logarithm"
     if isinstance(parameter, Range) and not parameter.low <= value <= parameter.high:

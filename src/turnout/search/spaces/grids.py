@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from random import Random
+from typing import NamedTuple
 
 from turnout.plugin.space import Branch, Choice, Normal, Parameter, Params, Range, Space
 from turnout.search.spaces.drawing import NAME, placed, settled
@@ -71,19 +72,37 @@ def values_of(parameter: Parameter, points: int = POINTS) -> list[object]:
     if isinstance(parameter, Normal):
         shares = [(index + 0.5) / points for index in range(points)]
         return list(dict.fromkeys(settled(parameter, placed(parameter, share)) for share in shares))
-    count, width = count_of(parameter)
-    if count is not None and count <= MOST_VALUES:
-        places = [parameter.low + index * width for index in range(count)] + [parameter.high]
+    steps = _steps(parameter)
+    if steps is not None and steps.last - steps.first < MOST_VALUES:
+        within = (number * steps.width for number in range(steps.first, steps.last + 1))
+        places = [parameter.low, *within, parameter.high]
     else:
         shares = [index / (points - 1) for index in range(points)] if points > 1 else [0.5]
         places = [placed(parameter, share) for share in shares]
     return list(dict.fromkeys(settled(parameter, place) for place in places))
 
 
-def count_of(parameter: Range) -> tuple[int | None, float]:
-    """How many values it has at most, and how far they are from each other; None = it is continuous."""
-    width = max(1.0 if parameter.whole else 0.0, parameter.step or 0.0)
-    return (math.floor((parameter.high - parameter.low) / width + 1e-9) + 1 if width else None), width
+def count_of(parameter: Range) -> int | None:
+    """How many values it has, beside its bounds; None = it is continuous."""
+    steps = _steps(parameter)
+    return None if steps is None else max(0, steps.last - steps.first + 1)
+
+
+class _Steps(NamedTuple):
+    """The multiples of `width` from the one of number `first` to that of number `last`."""
+
+    width: float
+    first: int
+    last: int
+
+
+def _steps(parameter: Range) -> _Steps | None:
+    """Those that lie within: what it is rounded to, besides bounds that are no multiples. None = it is continuous."""
+    width = max(1 if parameter.whole else 0, parameter.step or 0)
+    if not width:
+        return None
+    first, last = -(-parameter.low // width), parameter.high // width
+    return _Steps(width, int(first), int(last)) if math.isfinite(first) and math.isfinite(last) else None
 
 
 def _key(place: int, value: object) -> object:

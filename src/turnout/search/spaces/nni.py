@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from turnout.plugin.space import Branch, Choice, Parameter
+from turnout.plugin.space import Choice, Parameter
 from turnout.search.spaces import functions
+from turnout.search.spaces.branching import read_each, read_option
 from turnout.search.spaces.checking import checked, wrong
 
-TYPE, VALUE, NAME = "_type", "_value", "_name"
+TYPE, VALUE = "_type", "_value"
 _TYPES = (
     "choice", "randint", "uniform", "quniform", "loguniform", "qloguniform", "normal", "qnormal", "lognormal",
     "qlognormal",
@@ -19,9 +20,9 @@ _TYPES = (
 _HINT = 'write {"_type": "choice", "_value": [1, 2]}'
 
 
-def read(content: Mapping[str, object], above: str = "") -> dict[str, Parameter]:
+def read(content: Mapping[str, object]) -> dict[str, Parameter]:
     """InvalidInput names the parameter that is wrong."""
-    return {str(name): _read(f"{above}{name}", value) for name, value in content.items()}
+    return read_each(content, _read)
 
 
 def _read(name: str, entry: object) -> Parameter:
@@ -33,15 +34,7 @@ def _read(name: str, entry: object) -> Parameter:
     if not isinstance(value, (list, tuple)):
         raise wrong(name, f"its {VALUE} is no list", _HINT)
     if kind == "choice":
-        return checked(name, Choice(tuple(_option(name, each) for each in value)))
+        return checked(name, Choice(tuple(read_option(name, each, _read) for each in value)))
     if kind == "randint" and len(value) != 2:
         raise wrong(name, f"randint does not take {len(value)} values", "write [low, above]")
     return functions.apply(name, kind, value)
-
-
-def _option(name: str, value: object) -> object:
-    if not isinstance(value, Mapping) or NAME not in value:
-        return value
-    branch = str(value[NAME])
-    below = {key: each for key, each in value.items() if key != NAME}
-    return Branch(branch, read(below, f"{name}/{branch}/"))

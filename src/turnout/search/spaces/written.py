@@ -17,19 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from turnout.plugin.space import Branch, Choice, Normal, Parameter, Range
+from turnout.plugin.space import Choice, Normal, Parameter, Range
 from turnout.search.spaces import functions
+from turnout.search.spaces.branching import read_each, read_option
 from turnout.search.spaces.checking import checked, wrong
 from turnout.search.spaces.notation import meant
 from turnout.search.spaces.xt import read_function
 
-_NAME = "_name"
 _MOST_VALUES = 10_000
 
 
-def read(content: Mapping[str, object], above: str = "") -> dict[str, Parameter]:
+def read(content: Mapping[str, object]) -> dict[str, Parameter]:
     """InvalidInput names the parameter that is wrong."""
-    return {str(name): _read(f"{above}{name}", value) for name, value in content.items()}
+    return read_each(content, _read)
 
 
 def _read(name: str, value: object) -> Parameter:
@@ -68,8 +68,4 @@ def _of_range(name: str, numbers: range) -> Parameter:
 
 
 def _option(name: str, value: object) -> object:
-    if not isinstance(value, Mapping) or _NAME not in value:
-        return meant(value)
-    branch = str(value[_NAME])
-    below = {key: each for key, each in value.items() if key != _NAME}
-    return Branch(branch, read(below, f"{name}/{branch}/"))
+    return meant(read_option(name, value, _read))

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from turnout.errors import InvalidInput
 from turnout.plugin.space import Choice, Parameter
 from turnout.search.spaces import functions
+from turnout.search.spaces.branching import read_each
 from turnout.search.spaces.checking import checked, wrong
 from turnout.search.spaces.notation import Call, Unreadable, meant, read_values
 
@@ -38,7 +39,7 @@ def read_file(content: Mapping[str, object]) -> dict[str, Parameter]:
     if not isinstance(entries, Mapping):
         hint = "write `name: value` under it, such as `lr: [0.01, 0.03]`"
         raise InvalidInput(f"there are no parameters under {top!r}", hint=hint)
-    return {str(name): read_entry(str(name), value) for name, value in entries.items()}
+    return read_each(entries, read_entry)
 
 
 def read_entry(name: str, value: object) -> Parameter:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from turnout.plugin.sampler import Outcome
 from turnout.plugin.stopper import Point
+from turnout.search.options import Options
 from turnout.search.stoppers.fitting import extrapolate
 from turnout.search.stoppers.judging import Judging, best_of
-from turnout.search.stoppers.options import Options
 
 
 class CurveStopper(Judging):

@@ -8,8 +8,8 @@ from itertools import accumulate
 
 from turnout.plugin.sampler import Outcome
 from turnout.plugin.stopper import Point
+from turnout.search.options import Options
 from turnout.search.stoppers.judging import TELLING, Judging
-from turnout.search.stoppers.options import Options
 from turnout.search.stoppers.ranking import Ranking
 
 _LAST_STEP = 1 << 62

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from turnout.search.options import Options
 from turnout.search.stoppers.halving import Climbing, Ladder
-from turnout.search.stoppers.options import Options
 
 _GOLDEN = 0.6180339887498949  # its multiples fall evenly into any interval
 

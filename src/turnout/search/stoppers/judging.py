@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from turnout.plugin.sampler import Goal, Outcome
 from turnout.plugin.stopper import Point, Stopper, Watch
-from turnout.search.stoppers.options import Options
+from turnout.search.options import Options
 
 #: Runs that ended like this have shown what they are worth; what others measured does not count.
 TELLING = frozenset({Outcome.COMPLETED, Outcome.STOPPED})
@@ -30,7 +30,7 @@ class Judging(Stopper):
 
     def __init__(self, watch: Watch) -> None:
         super().__init__(watch)
-        options = Options(self.name, watch.options)
+        options = Options(f"stopper {self.name}", watch.options)
         self._sign = 1.0 if watch.objective.goal is Goal.MINIMIZE else -1.0
         self._over = 0
         self.start = options.whole("start", self.first_start, least=0)

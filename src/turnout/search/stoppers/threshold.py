@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from turnout.plugin.stopper import Point
+from turnout.search.options import Options
 from turnout.search.stoppers.judging import Judging
-from turnout.search.stoppers.options import Options
 
 
 class ThresholdStopper(Judging):

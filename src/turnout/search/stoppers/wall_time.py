@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from turnout.plugin.stopper import Point
+from turnout.search.options import Options
 from turnout.search.stoppers.judging import Judging
-from turnout.search.stoppers.options import Options
 
 
 class WallTimeStopper(Judging):

@@ -134,7 +134,7 @@ class Command(Process):
             self._segment, self._seq = self._segment + 1, 0
         name = self._stream()
         number = sum(records.values())
-        frame = frames.encode(self._seq, b'{"t":0.0,"s":%d,"m":{"n":%d}}' % (number, number))
+        frame = frames.encode(self._seq, b'{"t":%f,"s":%d,"m":{"n":%d}}' % (self.world.clock.time(), number, number))
         files.spool.setdefault(name, bytearray()).extend(frame[:-3] if torn else frame)
         if not torn:
             self._seq += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from turnout.model.event import EventName
 from turnout.model.search import Search
 from turnout.model.state import Reason, RunState
 from turnout.plugin.sampler import Exhausted, Outcome, Proposal, Result
@@ -15,6 +16,7 @@ from turnout.store.searches import OVER, PAUSED, Standing
 from turnout.testing.simulator import family, seeking
 from turnout.testing.simulator.memory import Disk, Tx
 from turnout.testing.simulator.sampling import Learning, Makers, Talkative
+from turnout.wire.messages import Attempt
 
 _ALL = 1 << 30
 
@@ -26,8 +28,10 @@ class Mind:
     sampler: Learning
     stopper: Talkative | None
     told: set[int] = field(default_factory=set)
-    judged: dict[int, int] = field(default_factory=dict)
-    """of each run, how many points it had told when it was judged last"""
+    heard_more: bool = False
+    """whether a run has ended since the last time"""
+    judged: dict[Attempt, int] = field(default_factory=dict)
+    """how many points each had told when it was judged last"""
     is_exhausted: bool = False
     closed: str = ""
 
@@ -58,12 +62,14 @@ class Desk:
         assert search is not None
         stages = {self._disk.records[run].stage for run in family.parents_of(self._disk, job)}
         mind = self._inform(job, search)
+        frees = mind.heard_more and standing.concurrent is not None and bool(self._disk.jobs[job].also)
         mind.closed = "" if Stage.OPEN in stages else mind.closed
-        stops = self._judge(job, mind, now, is_glance=is_glance)
+        stops, judged = self._judge(job, mind, now, is_glance=is_glance)
         proposals, trouble = self._ask(standing, search, mind, now) if Stage.OPEN in stages else ([], "")
         decision = decide(self._budget(standing, search, mind, len(proposals)), now)
         is_known = decision.why == mind.closed and Stage.OPEN not in stages
-        if not (proposals or stops or trouble or not stages or (decision.is_over and not is_known)):
+        if not (proposals or stops or trouble or not stages or (decision.is_over and not is_known) or frees):
+            mind.judged |= judged
             return
         move = seeking.Move(
             standing=standing, proposals=proposals, decision=decision, stops=stops, trouble=trouble,
@@ -72,6 +78,7 @@ class Desk:
         done = self._write(lambda tx: seeking.make(tx, move))
         if done is None:
             return
+        mind.judged |= judged
         mind.closed = decision.why if decision.is_over else ""
         if done:
             self._on_stop(done)
@@ -82,7 +89,7 @@ class Desk:
         is_new = mind is None
         if mind is None:
             mind = self._minds[job] = Mind(self._makers.sampler(search, None), self._makers.stopper(search, None))
-        runs = _children(self._disk, job)
+        runs, told = _children(self._disk, job), len(mind.told)
         for number, proposal in enumerate(self._disk.proposals[job], 1):
             run = runs.get(number)
             if run is not None and run.is_terminal:
@@ -90,6 +97,7 @@ class Desk:
                     self._tell(mind, number, proposal, run)
             elif is_new:
                 mind.sampler.adopt(number, proposal)
+        mind.heard_more = not is_new and len(mind.told) > told
         return mind
 
     def _tell(self, mind: Mind, number: int, proposal: Proposal, run: RunRecord) -> None:
@@ -97,24 +105,29 @@ class Desk:
         outcome = Outcome(str(run.state))
         mind.sampler.tell(Result(number, proposal, outcome))
         if mind.stopper is not None:
-            mind.stopper.ended(number, _points(self._disk, run.id), outcome)
+            mind.stopper.ended(number, _points(self._disk, run), outcome)
 
-    def _judge(self, job: int, mind: Mind, now: float, *, is_glance: bool) -> dict[int, str]:
-        found: dict[int, str] = {}
+    def _judge(
+        self, job: int, mind: Mind, now: float, *, is_glance: bool
+    ) -> tuple[dict[Attempt, str], dict[Attempt, int]]:
+        """What should end, and what was judged: that counts when it is written down."""
+        found: dict[Attempt, str] = {}
+        judged: dict[Attempt, int] = {}
         if mind.stopper is None:
-            return found
+            return found, judged
         for number, run in sorted(_children(self._disk, job).items()):
-            told = len(self._disk.points.get(run.id, ()))
-            if run.is_terminal or run.started is None or run.cancel in (Cause.STOPPED, Cause.BUDGET):
+            if run.state not in (RunState.STARTING, RunState.RUNNING) or run.cancel in (Cause.STOPPED, Cause.BUDGET):
                 continue
+            attempt, points = (run.id, run.attempt), _points(self._disk, run)
+            told = sum(each == run.attempt for each, _ in self._disk.points.get(run.id, ()))
             is_timed = is_glance and mind.stopper.every is not None
-            if not is_timed and told == mind.judged.get(run.id, 0):
+            if not is_timed and told == mind.judged.get(attempt, 0):
                 continue
-            mind.judged[run.id] = told
-            why = mind.stopper.judge(number, _points(self._disk, run.id), max(0.0, now - run.started))
+            judged[attempt] = told
+            why = mind.stopper.judge(number, points, max(0.0, now - _claimed(self._disk, run)))
             if why:
-                found[run.id] = f"{mind.stopper.name}: {why}"
-        return found
+                found[attempt] = f"{mind.stopper.name}: {why}"
+        return found, judged
 
     def _ask(self, standing: Standing, search: Search, mind: Mind, now: float) -> tuple[list[Proposal], str]:
         found: list[Proposal] = []
@@ -132,13 +145,15 @@ class Desk:
         return found, ""
 
     def _budget(self, standing: Standing, search: Search, mind: Mind, more: int) -> Budget:
-        runs = _children(self._disk, standing.job).values()
+        children = _children(self._disk, standing.job)
+        runs = children.values()
+        failed = [number for number, run in children.items() if run.state is RunState.FAILED]
         good = [run for run in runs if run.state in (RunState.COMPLETED, RunState.STOPPED)]
         return Budget(
             wanted=standing.wanted, concurrent=standing.concurrent, deadline=standing.deadline,
             asked=standing.asked + more, made=standing.made, open=sum(not run.is_terminal for run in runs),
             good=sum(run.reason is not Reason.BUDGET for run in good),
-            failed=sum(run.state is RunState.FAILED for run in runs), failures=search.failures,
+            failed=sum(number > standing.forgiven for number in failed), failures=search.failures,
             ahead=_ALL if search.whole else mind.sampler.ahead, is_paused=standing.state == PAUSED,
             is_exhausted=mind.is_exhausted,
         )  # fmt: skip
@@ -150,6 +165,12 @@ def _children(disk: Disk, job: int) -> dict[int, RunRecord]:
     return {number: record for number, record in mine if number}
 
 
-def _points(disk: Disk, run: int) -> list[Point]:
-    """Each step once."""
-    return [Point(number, number) for number in sorted({number for _, number in disk.points.get(run, ())})]
+def _points(disk: Disk, run: RunRecord) -> list[Point]:
+    """Of its current attempt, each step once."""
+    mine = {number for attempt, number in disk.points.get(run.id, ()) if attempt == run.attempt}
+    return [Point(number, number) for number in sorted(mine)]
+
+
+def _claimed(disk: Disk, run: RunRecord) -> float:
+    """When a node took it for its current attempt."""
+    return max(event.time for event in disk.events[run.id] if event.event is EventName.STARTED)

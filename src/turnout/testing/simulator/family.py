@@ -74,7 +74,7 @@ def copies(disk: Disk, record: RunRecord, agent: int) -> int:
     job = disk.rows[record.id].job
     spec = disk.jobs[job]
     if spec.search is not None:
-        return min(record.remaining, disk.searches[job].asked - disk.searches[job].made)
+        return min(record.remaining, disk.searches[job].ready)
     return (spec.total or 0) - disk.made.get(job, 0) if spec.shares_children else record.remaining
 
 
@@ -123,7 +123,7 @@ def count_child(tx: Tx, job: int) -> tuple[int, int]:
     """The number of a search's next child, and how many are proposed behind it."""
     standing = tx.disk.searches[job]
     tx.disk.searches[job] = replace(standing, made=standing.made + 1)
-    return standing.made + 1, standing.asked - standing.made - 1
+    return standing.made + 1, standing.ready - 1
 
 
 def make_child(
@@ -160,7 +160,7 @@ def drain(tx: Tx, ledger: Ledger, jobs: set[int]) -> None:
 def _is_all_made(disk: Disk, job: int) -> bool:
     spec = disk.jobs[job]
     if spec.search is not None:
-        return disk.searches[job].asked == disk.searches[job].made
+        return disk.searches[job].ready == 0
     return spec.shares_children and disk.made.get(job, 0) == spec.total
 
 

@@ -84,9 +84,10 @@ class Database:
                 place = row.target, row.queue, row.outer
                 disk.rows[row.id] = Row(name, row.number, row.child, row.job_id, *place, *said)
             disk.searches = self.searches(connection)
+            disk.proposals = {job: [] for job in disk.searches}
             for row in connection.execute(sa.select(schema.proposals).order_by(schema.proposals.c.number)):
                 proposal = Proposal(json.loads(row.params), json.loads(row.memo))
-                disk.proposals.setdefault(row.job_id, []).append(proposal)
+                disk.proposals[row.job_id].append(proposal)
             for row in connection.execute(sa.select(schema.events).order_by(schema.events.c.seq)):
                 past = PastEvent(row.time, EventName(row.event), json.loads(row.data))
                 disk.events.setdefault(row.run_id, []).append(past)

@@ -46,9 +46,10 @@ class SearchWatch:
         children = [record for record in runs if record.parent is not None]
         if not len(children) == standing.made <= standing.asked:
             raise Broken(f"job{standing.job} made {len(children)} runs: {standing}")
-        if standing.wanted is not None and standing.asked > standing.wanted:
-            raise Broken(f"job{standing.job} was to make {standing.wanted} runs: {standing}")
         before = self._before.get(standing.job, Before())
+        wanted = math.inf if standing.wanted is None else standing.wanted
+        if standing.made > wanted or standing.asked > max(wanted, before.asked):
+            raise Broken(f"job{standing.job} was to make {standing.wanted} runs: {standing}")
         self._before[standing.job] = self._check_room(before, standing, spec, children)
         if standing.asked != before.asked:
             self._world.note("desk", "proposed", standing.asked, "runs of", standing.job)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from turnout.engine.changing import Change
+from turnout.model.search import Elsewhere
 from turnout.plugin.sampler import Proposal
 from turnout.schedule import machine
 from turnout.schedule.record import Cause, Refusal, RunRecord
@@ -14,6 +15,7 @@ from turnout.store.searches import ACTIVE, OVER, PAUSED, Standing
 from turnout.testing.simulator import family
 from turnout.testing.simulator.link import Refused
 from turnout.testing.simulator.memory import Disk, Ledger, Tx, close_children
+from turnout.wire.messages import Attempt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class Move:
     standing: Standing
     proposals: Sequence[Proposal]
     decision: Decision
-    stops: Mapping[int, str]
+    stops: Mapping[Attempt, str]
     trouble: str
     is_last: bool
     closed: str
@@ -43,10 +45,11 @@ def make(tx: Tx, move: Move) -> list[RunRecord] | None:
     if search.whole and move.standing.made == move.standing.asked:
         makers = [run for run in parents if not tx.disk.records[run].makes_no_more]
         _make_children(tx, ledger, job, makers, len(move.proposals))
-    stops = {run: (Cause.STOPPED, why) for run, why in move.stops.items()}
+    current = {run: why for (run, attempt), why in move.stops.items() if tx.disk.records[run].is_attempt(attempt)}
+    stops = {run: (Cause.STOPPED, why) for run, why in current.items()}
     if move.decision.call_off:
         live = [each.id for each in tx.disk.records.values() if each.parent in parents and not each.is_terminal]
-        stops |= dict.fromkeys(live, (Cause.BUDGET, move.decision.why))
+        stops |= dict.fromkeys((run for run in live if run not in stops), (Cause.BUDGET, move.decision.why))
     ended = _stop(tx, ledger, stops)
     _stock(tx, ledger, parents, move)
     close_children(ledger, tx.now)
@@ -57,8 +60,7 @@ def make(tx: Tx, move: Move) -> list[RunRecord] | None:
 
 
 def is_as_it_was(tx: Tx, seen: Standing) -> bool:
-    fresh = tx.disk.searches[seen.job]
-    return (fresh.state, fresh.wanted, fresh.asked) == (seen.state, seen.wanted, seen.asked)
+    return replace(tx.disk.searches[seen.job], made=seen.made) == seen
 
 
 def add_proposals(tx: Tx, job: int, proposals: Sequence[Proposal]) -> None:
@@ -96,8 +98,9 @@ def _stock(tx: Tx, ledger: Ledger, parents: Sequence[int], move: Move) -> None:
     standing, decision = tx.disk.searches[move.standing.job], move.decision
     waits = bool(move.trouble) or standing.state == PAUSED
     is_open = not decision.is_over or (waits and not decision.call_off)
-    planned = max(1, standing.wanted if standing.wanted is not None and is_open else standing.asked)
-    ready = 0 if decision.call_off or waits else standing.asked - standing.made
+    left = 0 if decision.call_off else standing.ready
+    planned = max(1, standing.wanted if standing.wanted is not None and is_open else standing.made + left)
+    ready = 0 if waits else left
     wrong = decision.why if decision.is_wrong else ""
     for run in parents:
         parent = ledger.get(run)
@@ -140,19 +143,19 @@ def change(tx: Tx, key: str, job: int, asked: Change) -> dict[str, object]:
     wanted = _runs(standing, asked)
     if asked.runs is None and standing.state == OVER:
         raise Refused(409, "it is over")
+    after = replace(standing, wanted=wanted)
     if asked.runs is not None:
-        _take_up(tx, standing)
-        if standing.deadline is not None and standing.deadline <= tx.now:
-            disk.searches[job] = replace(disk.searches[job], deadline=None)
+        after = _taken_up(tx, after)
+        _add_parents(tx, job)
     if asked.concurrent is not None:
-        disk.searches[job] = replace(disk.searches[job], concurrent=asked.concurrent or None)
-    disk.searches[job] = replace(disk.searches[job], wanted=wanted)
+        after = replace(after, concurrent=asked.concurrent or None)
     if asked.action == "pause":
-        _restock(tx, job, ready=0)
-        disk.searches[job] = replace(disk.searches[job], state=PAUSED, message="a person paused it")
+        after = replace(after, state=PAUSED, message="a person paused it")
     elif asked.action == "resume":
-        _restock(tx, job, ready=standing.asked - standing.made)
-        disk.searches[job] = replace(disk.searches[job], state=ACTIVE, message="")
+        after = replace(after, state=ACTIVE, message="")
+    if asked.runs is not None or asked.action is not None:
+        _restock(tx, after)
+    disk.searches[job] = after
     tx.touched.add("queue")
     answer: dict[str, object] = {}
     disk.answers[key] = answer
@@ -163,32 +166,41 @@ def _runs(standing: Standing, asked: Change) -> int | None:
     if asked.runs is None:
         return standing.wanted
     if asked.more:
-        return (standing.wanted if standing.wanted is not None else standing.asked) + asked.runs
-    if asked.runs < standing.asked:
+        return (standing.wanted if standing.wanted is not None else standing.made) + asked.runs
+    if asked.runs < standing.made:
         raise Refused(422, "there are more already")
     return asked.runs
 
 
-def _take_up(tx: Tx, standing: Standing) -> None:
-    job = standing.job
-    if standing.state == OVER:
-        tx.seen.add("search taken up again")
-        tx.disk.searches[job] = replace(standing, state=ACTIVE, message="", ended=None)
-    if family.parents_of(tx.disk, job):
-        _restock(tx, job, ready=None)
-    else:
-        family.insert_outer(tx, job, tx.disk.jobs[job])
+def _taken_up(tx: Tx, standing: Standing) -> Standing:
+    is_late = standing.deadline is not None and standing.deadline <= tx.now
+    after = replace(standing, forgiven=standing.made, deadline=None if is_late else standing.deadline)
+    if standing.state != OVER:
+        return after
+    tx.seen.add("search taken up again")
+    return replace(after, state=ACTIVE, message="", ended=None)
 
 
-def _restock(tx: Tx, job: int, *, ready: int | None) -> None:
-    """Its parents are open; `ready` None = as many proposals as before."""
-    ledger, parents = Ledger(tx), family.parents_of(tx.disk, job)
+def _add_parents(tx: Tx, job: int) -> None:
+    going = [run for run in family.parents_of(tx.disk, job) if not tx.disk.records[run].makes_no_more]
+    spec, served = tx.disk.jobs[job], {tx.disk.rows[run].target for run in going}
+    missing = [target for target in (spec.target, *(each.target for each in spec.also)) if target not in served]
+    if missing and going:
+        tx.seen.add("search taken up again at one target")
+    if missing:
+        also = tuple(Elsewhere(target=target) for target in missing[1:])
+        family.insert_outer(tx, job, replace(spec, target=missing[0], also=also))
+
+
+def _restock(tx: Tx, standing: Standing) -> None:
+    """Its parents are open, with what was proposed; with nothing while it is paused."""
+    ledger, parents = Ledger(tx), family.parents_of(tx.disk, standing.job)
     ledger.load(parents)
+    ready = 0 if standing.state == PAUSED else standing.ready
     for run in parents:
         parent = ledger.get(run)
         assert parent is not None
         if not parent.is_cancelled:
-            count = parent.remaining if ready is None else ready
-            step = machine.stock(parent, ready=count, planned=parent.children_planned, is_open=True, now=tx.now)
+            step = machine.stock(parent, ready=ready, planned=parent.children_planned, is_open=True, now=tx.now)
             ledger.apply(step)
     ledger.flush()

@@ -1,4 +1,4 @@
-"""What a trial prints, printed once more: for whoever looks at the log of the platform that started it."""
+"""For whoever looks at the log of the platform: what the trial prints, printed once more, and what its keeper says."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ _BLOCK = 1 << 16
 _LOOK_SECONDS = 0.05
 #: Nobody reads it: the end is not kept waiting for that.
 _LAST_SECONDS = 10.0
+
+
+def say(text: str) -> None:
+    print(f"trialkeeper: {text}", file=sys.stderr, flush=True)
 
 
 class Echo:

@@ -1,41 +1,36 @@
 """A trial from claim to last acknowledgement: started once the hub gave it to us, told of while it goes on and after.
 
 **Exactly once.** Output and metrics are files here, and go to the hub by byte offsets: it takes each byte once, whoever
-dies in between. **The trial comes first.** A hub that goes away is waited for while the trial runs, and for `patience`
-seconds when it is over; then what was not told stays here, and `send_again` tells it. Only a hub that gave the run to
-somebody else, or whose people cancelled it, ends the trial.
+dies in between. **The trial comes first.** It begins when the hub gives it to us. A hub that goes away then is waited
+for while the trial runs, and for `patience` seconds when it is over; what was not told by then stays here, and
+`send_again` tells it. Only a hub that gave the run to somebody else, or whose people cancelled it, ends the trial.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from turnout.compat.nni.keeper.echo import Echo
+from turnout.compat.nni.keeper.beginning import Beginning, NotBegun
+from turnout.compat.nni.keeper.bell import Bell
+from turnout.compat.nni.keeper.echo import Echo, say
 from turnout.compat.nni.keeper.streams import Streams
 from turnout.compat.nni.keeper.talking import Hub, Listener, Refused
 from turnout.compat.nni.keeper.telling import Told, fact
 from turnout.compat.nni.keeper.tickets import Order
 from turnout.compat.nni.keeper.trial import Trial, environment, metrics_file
 from turnout.errors import InvalidInput, NotFound
-from turnout.wire import frames
 from turnout.wire.http import Unreachable
-from turnout.wire.messages import Chunk, Grant, JobOrder
+from turnout.wire.messages import Grant
 
-_REACH_SECONDS, _CLAIM_SECONDS = 10.0, 30.0
-_LOOK_SECONDS, _RETRY_SECONDS = 0.1, 0.5
+_LOOK_SECONDS = 0.1
 _STATE = "trial.json"
-_BEGUN, _BEYOND = "track/begun", 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,18 +45,15 @@ class Wish:
 
 
 def keep(wish: Wish) -> int:
-    """Executes it; gives its exit code, above 128 a signal, 0 if the run is not there for us any more."""
+    """Executes it; gives its exit code, above 128 a signal. Where nothing is executed: 0 if the run is not there for
+    anybody any more, else 126."""
     hub, bell = Hub(wish.order), Bell()
-    name = wish.order["run"]
-    lease = _greet(hub)
-    if lease is None:
-        _say("the hub cannot be reached from here; executing the command without it")
-        return _exit_code(_execute(wish.command, bell))
-    claimed = _claim(hub)
-    if claimed is None:
-        _say(f"nothing to do here: {name} is over, or somebody else has it")
-        return 0
-    grant, job = claimed
+    try:
+        claimed = Beginning(hub, bell, wish.order["run"], wish.patience).claim()
+    except NotBegun as end:
+        say(str(end))
+        return end.code
+    grant, job = claimed.grant, claimed.job
     if bell.signals:
         with suppress(Unreachable, Refused):
             hub.report([(grant.run, grant.attempt)], [fact(grant, "returned", {})], [])
@@ -72,7 +64,7 @@ def keep(wish: Wish) -> int:
     trial = Trial(wish.command, env, streams.output, limit=job.seconds, grace=job.grace)
     told, echo = Told(hub, grant, streams), Echo(streams.output)
     told.facts.append(fact(grant, "running", {"pid": trial.pid}))
-    code = _watch(trial, told, Listener(hub.beside(), told.attempt, lease / 3, bell.ring), bell)
+    code = _watch(trial, told, Listener(hub.beside(), told.attempt, claimed.lease / 3, bell.ring), bell)
     told.end(_how(trial, code))
     state = {"order": wish.order, "run": grant.run, "attempt": grant.attempt, "name": grant.name, "silent": wish.silent,
              "metrics": metrics_file(env), "end": told.facts[-1].body}  # fmt: skip
@@ -98,87 +90,10 @@ def send_again(directory: str, patience: float) -> int:
     return 0 if _finish(told, directory, state, patience) else 1
 
 
-class Bell:
-    """Wakes the one thread that decides: signals, the trial's end, and the listener ring it."""
-
-    def __init__(self) -> None:
-        self.signals: list[int] = []
-        self._read, self._write = os.pipe()
-        os.set_blocking(self._write, False)
-        os.set_blocking(self._read, False)
-        signal.signal(signal.SIGCHLD, lambda *_: self.ring())
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._note)
-
-    def ring(self) -> None:
-        with suppress(BlockingIOError):
-            os.write(self._write, b"!")
-
-    def wait(self, seconds: float) -> None:
-        if select.select([self._read], [], [], seconds)[0]:
-            with suppress(BlockingIOError):
-                os.read(self._read, 1024)
-
-    def _note(self, number: int, _frame: object) -> None:
-        self.signals.append(number)
-        self.ring()
-
-
-def _greet(hub: Hub) -> float | None:
-    """The hub's lease; None when nobody answers. InvalidInput when it does not take the token."""
-    deadline = time.monotonic() + _REACH_SECONDS
-    while True:
-        try:
-            return hub.hello([]).lease
-        except Unreachable:
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(_RETRY_SECONDS)
-        except Refused as error:
-            hint = "each attempt of a run has its own: `turnout trialkeeper --print-token RUN`"
-            raise InvalidInput(f"the hub does not take this token: {error}", hint=hint) from error
-
-
-def _claim(hub: Hub) -> tuple[Grant, JobOrder] | None:
-    """The run, named to the hub as ours: that renews its lease for the first time. None when it is not to be had."""
-    deadline = time.monotonic() + _CLAIM_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            orders = hub.poll([], _RETRY_SECONDS)
-            if orders.grants:
-                job = next(each for each in orders.jobs if each.job == orders.grants[0].job)
-                return (orders.grants[0], job) if _begin(hub, orders.grants) else None
-            if orders.exit:
-                return None
-        except Unreachable:
-            time.sleep(_RETRY_SECONDS)
-        except Refused:
-            _greet(hub)
-    return None
-
-
-def _begin(hub: Hub, grants: list[Grant]) -> bool:
-    """Whether the first of these may be executed; the others go back.
-
-    A platform may start the same keeper twice. What was begun is noted with the hub, as a stream of the attempt: how
-    long that is there is asked for by a piece that lies beyond its end, and is not taken.
-    """
-    grant, *others = grants
-    attempt = grant.run, grant.attempt
-    facts = [fact(each, "returned", {}) for each in others]
-    facts.append(fact(grant, "staged", {"files": 0, "bytes": 0}))
-    asked = [(Chunk(*attempt, _BEGUN, _BEYOND, 1), b"?")]
-    answer = hub.report([(each.run, each.attempt) for each in grants], facts, asked)
-    if attempt in answer.fenced or answer.acks.get(asked[0][0].key, 0):
-        return False
-    note = frames.encode(0, b"{}")
-    return attempt not in hub.report([attempt], [], [(Chunk(*attempt, _BEGUN, 0, len(note)), note)]).fenced
-
-
 def _watch(trial: Trial, told: Told, listener: Listener, bell: Bell) -> int:
     """Until it is over; gives how, as `Trial.code` does."""
     while True:
-        for number in _emptied(bell.signals):
+        for number in bell.take_signals():
             trial.send(number)
         while not listener.news.empty():
             news = listener.news.get()
@@ -205,12 +120,12 @@ def _finish(told: Told, directory: str, state: dict[str, Any], patience: float) 
         time.sleep(told.seconds_left())
     if told.is_over:
         if not told.is_wanted:
-            _say(f"the hub does not take what {told.grant.name} tells: it went to somebody else, or was ended")
+            say(f"the hub does not take what {told.grant.name} tells: it went to somebody else, or was ended")
         shutil.rmtree(directory, ignore_errors=True)
         return told.is_wanted
     with open(os.open(f"{directory}/{_STATE}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(state, file)
-    _say(f"the hub did not answer for {patience:g} s. What {told.grant.name} told is kept: "
+    say(f"the hub did not answer for {patience:g} s. What {told.grant.name} told is kept: "
          f"`turnout trialkeeper --resend {directory}` tells it later")  # fmt: skip
     return False
 
@@ -225,22 +140,6 @@ def _how(trial: Trial, code: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _execute(command: str, bell: Bell) -> int:
-    process = subprocess.Popen(["/bin/sh", "-c", command], start_new_session=True)
-    while (code := process.poll()) is None:
-        for number in _emptied(bell.signals):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-        bell.wait(1.0)
-    return code
-
-
-def _emptied(numbers: list[int]) -> list[int]:
-    found = list(numbers)
-    del numbers[: len(found)]
-    return found
-
-
 def _exit_code(code: int) -> int:
     return code if code >= 0 else 128 - code
 
@@ -253,7 +152,3 @@ def _make_directory(place: str, run: str) -> str:
             os.mkdir(f"{directory}/track", 0o700)
             return directory
     raise InvalidInput(f"nothing can be written to {place}", hint="name another directory with --spool")
-
-
-def _say(text: str) -> None:
-    print(f"trialkeeper: {text}", file=sys.stderr, flush=True)

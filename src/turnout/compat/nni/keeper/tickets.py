@@ -9,6 +9,7 @@ import base64
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ HOW = f"`turnout trialkeeper --print-token RUN` prints one, for the variable {VA
 _PREFIX = "tkt_"
 _TOLD = ("token", "launch_token", "node", "run", "given")
 _OURS = ".turnout"
+_ORDER = re.compile(r"(run[0-9]+(?:\.[0-9]+)?)\.([0-9]+)\.json", re.ASCII)
 _HERE = ("127.0.0.1", "localhost")
 #: What the order of a launch says, as `turnout.engine.launching` makes it.
 Order = dict[str, Any]
@@ -47,10 +49,28 @@ def orders_in(folder: str) -> dict[str, str]:
     """Paths of the orders that lie there, by run: of each its newest attempt's."""
     found: dict[str, tuple[int, str]] = {}
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        named = re.fullmatch(r"(run[0-9]+(?:\.[0-9]+)?)\.([0-9]+)\.json", name, re.ASCII)
+        named = _ORDER.fullmatch(name)
         if named:
             found[named[1]] = max(found.get(named[1], (0, "")), (int(named[2]), os.path.join(folder, name)))
     return {run: path for run, (_, path) in found.items()}
+
+
+def takes_its_run(command: str) -> bool:
+    """Whether this command is one as a TrainingService is given it: by ``exec``, the order of a run that lies among the
+    files here, and ``--`` it takes that run itself."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    return any(
+        (before, after) == ("exec", "--") and _is_order(word)
+        for before, word, after in zip(words, words[1:], words[2:], strict=False)
+    )
+
+
+def _is_order(path: str) -> bool:
+    folder, name = os.path.split(path)
+    return folder == _OURS and _ORDER.fullmatch(name) is not None and os.path.isfile(path)
 
 
 def among_files(run: str | None, environ: Mapping[str, str]) -> Order:

@@ -17,14 +17,7 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("runs", sa.Column("good_children", sa.Integer(), server_default="0", nullable=False))
     op.add_column("runs", sa.Column("stage", sa.SmallInteger(), server_default="0", nullable=False))
-    op.create_index(
-        "ix_runs_child",
-        "runs",
-        ["job_id", "child"],
-        unique=False,
-        sqlite_where=sa.text("child > 0"),
-        postgresql_where=sa.text("child > 0"),
-    )
+    op.create_index("ix_runs_child", "runs", ["job_id", "child"], unique=False)
     op.create_table(
         "searches",
         sa.Column("job_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
@@ -33,6 +26,7 @@ def upgrade() -> None:
         sa.Column("deadline", sa.Double(), nullable=True),
         sa.Column("concurrent", sa.Integer(), nullable=True),
         sa.Column("asked", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("forgiven", sa.Integer(), server_default="0", nullable=False),
         sa.Column("message", sa.Text(), server_default="", nullable=False),
         sa.Column("ended", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("job_id", name=op.f("pk_searches")),
@@ -52,6 +46,15 @@ def upgrade() -> None:
         sa.Column("params", sa.Text(), nullable=False),
         sa.Column("memo", sa.Text(), server_default="{}", nullable=False),
         sa.Column("result", sa.Text(), nullable=True),
+        sa.Column("value", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("job_id", "number", name=op.f("pk_proposals")),
         sqlite_with_rowid=False,
+    )
+    op.create_index(
+        "ix_proposals_value",
+        "proposals",
+        ["job_id", "value"],
+        unique=False,
+        sqlite_where=sa.text("value IS NOT NULL"),
+        postgresql_where=sa.text("value IS NOT NULL"),
     )
