@@ -60,6 +60,29 @@ def test_a_password_that_is_a_secret_opens_it(cli: Cli, box: Box) -> None:
     assert [path.name for path in found] == ["secrets.json"]
 
 
+def test_a_box_is_added_with_a_password_that_is_a_secret(cli: Cli, box: Box, tmp_path: Path) -> None:
+    options = ["-F", "none", "-o", f"UserKnownHostsFile={tmp_path}/known_hosts"]
+    words = ["box", "add", f"--port={box.port}", *(f"--ssh-option={each}" for each in options), "--yes"]
+    unknown = cli(*words, "--password-secret", "BOX", "far", f"{USER}@127.0.0.1", check=False)
+    assert unknown.returncode != 0 and "turnout secret set BOX" in unknown.stderr
+    cli("secret", "set", "BOX", "--from-stdin", input=PASSWORD + "\n")
+    cli(*words, "--password-secret", "BOX", "far", f"{USER}@127.0.0.1")
+    assert cli.json("box", "list")[0]["settings"]["password"] == "secret:BOX"
+    assert cli("run", "--wait", "--target", "far", "id", "-un").stdout == f"{USER}\n"
+
+
+def test_a_box_is_added_with_a_key_that_a_secret_opens(cli: Cli, box: Box, tmp_path: Path) -> None:
+    key = tmp_path / "locked"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "open up", "-f", str(key)], check=True)
+    with (box.folder / "authorized_keys").open("a") as file:
+        file.write(key.with_suffix(".pub").read_text())
+    options = ["-F", "none", "-i", str(key), "-o", f"UserKnownHostsFile={tmp_path}/known_hosts"]
+    cli("secret", "set", "KEY", "--from-stdin", input="open up\n")
+    words = ["box", "add", f"--port={box.port}", *(f"--ssh-option={each}" for each in options), "--yes"]
+    cli(*words, "--passphrase-secret", "KEY", "far", f"{USER}@127.0.0.1")
+    assert cli("run", "--wait", "--target", "far", "id", "-un").stdout == f"{USER}\n"
+
+
 def test_a_wrong_password_is_said_to_be_refused(cli: Cli, box: Box) -> None:
     cli.home.mkdir(parents=True, exist_ok=True)
     (cli.home / "config.yaml").write_text(f"boxes:\n  far: {box.entry_with_password()}\n")

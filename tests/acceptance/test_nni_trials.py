@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sys
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.harness import Cli
+import turnout
+from tests.harness import Cli, user_environment
 from tests.nni_library import nni_python
+from turnout.compat.nni import TrainingService, TrialJobApplicationForm
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "nni"
@@ -115,6 +118,49 @@ def test_many_trials_keep_to_their_own_parameters(user: Cli, project: Path, seen
     assert len({(seen / run["name"]).read_text() for run in runs}) == 20
 
 
+def test_a_trial_that_is_run_again_gets_its_parameters_and_its_reports_are_metrics(
+    user: Cli, project: Path, seen: Path
+) -> None:
+    runs = search(user, experiment(project, seen, **batch({"x": 1.5}, {"x": 4.0, "reports": [7.0]})))
+    again = user.json("rerun", runs[1]["name"], "--wait")["name"]
+    assert json.loads((seen / again).read_text())["params"] == {"x": 4.0, "reports": [7.0]}
+    points = user.json("metrics", again)["default"]
+    assert [(each["step"], each["value"]) for each in points] == [(0, 7.0), (1, 4.0)]
+
+
+def test_trials_of_a_target_that_is_driven_through_the_interface(
+    user: Cli, project: Path, seen: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each knows which it is, and what its script reports is what listeners hear."""
+    for name, value in user_environment(user.home).items():
+        monkeypatch.setenv(name, value)
+    (project / "trial.py").write_text(TRIAL)
+    command = f"SEEN={seen} {with_library(project)} trial.py"
+    heard = drive(user, project, command, {"x": 1.5}, {"x": 2.5})
+    for number, (trial, told) in enumerate(heard.items()):
+        saw = json.loads((seen / trial).read_text())
+        assert saw["params"] == {"x": number + 1.5} and saw["sequence"] == number
+        assert [(each["type"], json.loads(each["value"])) for each in told][-1] == (
+            "FINAL", {"default": number + 1.5, "twice": 2 * number + 3.0},
+        )  # fmt: skip
+
+
+def drive(user: Cli, code: Path, command: str, *params: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Trials through a service of the target ``local``, to their ends, and what was heard of each."""
+    service = TrainingService.on("local", command=command, code_directory=str(code), client=turnout.Client(user.home))
+    heard: dict[str, list[dict[str, Any]]] = {}
+
+    async def main() -> None:
+        service.add_trial_job_metric_listener(lambda metric: heard[metric.id].append(json.loads(metric.data)))
+        for each in params:
+            heard[(await service.submit_trial_job(TrialJobApplicationForm.of(each))).id] = []
+        while not all(each.status.is_final for each in await service.list_trial_jobs()):
+            await asyncio.sleep(0.05)
+
+    asyncio.run(main())
+    return heard
+
+
 # --- early ends -------------------------------------------------------------------------------------------------------
 
 
@@ -176,3 +222,22 @@ def test_trials_with_nni_itself(user: Cli, project: Path) -> None:
         points = user.json("metrics", run["name"])
         assert len(points["default"]) == 21 and points["steps"][0]["value"] == 20
         assert "ended at" in user("logs", run["name"]).stdout, "what it prints is its output"
+    again = user.json("rerun", runs[0]["name"], "--wait", timeout=100)["name"]
+    assert values_of(user, again) == values_of(user, runs[0]["name"])
+
+
+@pytest.mark.slow
+def test_trials_with_nni_itself_through_the_interface(
+    user: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in user_environment(user.home).items():
+        monkeypatch.setenv(name, value)
+    shutil.copytree(EXAMPLE, project, dirs_exist_ok=True)
+    heard = drive(user, project, f"{nni_python()} trial.py", {"lr": 0.1, "momentum": 0.5, "decay": "linear"})
+    ((trial, told),) = heard.items()
+    assert len(values_of(user, trial)) == 21 and told[-1]["type"] == "FINAL"
+    assert json.loads(told[-1]["value"]) == {"default": values_of(user, trial)[-1], "steps": 20}
+
+
+def values_of(user: Cli, run: str) -> list[float]:
+    return [each["value"] for each in user.json("metrics", run)["default"]]

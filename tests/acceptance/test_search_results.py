@@ -113,6 +113,8 @@ class TestPlots:
         told = user.json("plot", pair, "--kind", "pareto", "-o", str(tmp_path / "front.svg"))
         best = {tuple(each["values"]) for each in told["points"] if each["is_best"]}
         assert best == {tuple(each["values"]) for each in user.json("best", pair)}
+        (first,) = user.json("best", pair, "--last", "1")
+        assert first == user.json("best", pair)[0] and len(best) > 1
         assert len(user.json("plot", pair)["points"]) == 2
         assert [aim["metric"] for aim in user.json("plot", pair, "--metric", "size")["aims"]] == ["size"]
         assert "2 objectives" not in user("plot", pair, "--kind", "pareto", "-o", str(tmp_path / "a.png")).stdout
@@ -185,6 +187,8 @@ class TestTables:
         assert json.loads((tmp_path / "a.json").read_text()) == user.json("results", search)
         done = user("results", search, "-o", str(tmp_path / "a.xls"), check=False)
         assert done.returncode == 2 and "--format" in done.stderr
+        done = user("results", search, "-o", str(tmp_path / "nowhere" / "a.csv"), check=False)
+        assert done.returncode == 2 and "a.csv cannot be written: No such file or directory" in done.stderr
 
     def test_in_python(self, user: Cli, search: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in user_environment(user.home).items():

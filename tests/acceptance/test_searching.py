@@ -64,6 +64,19 @@ class Third(Stopper):
     def judge(self, run, points, seconds):
         return "that is enough" if len(points) > 2 else None
 """
+#: Says that it is asked, and answers when it may.
+SLEEPY = """
+
+class Sleepy(Halves):
+    def ask(self, index):
+        from pathlib import Path
+        from time import sleep
+
+        Path(self.task.options["asked"]).touch()
+        while not Path(self.task.options["gate"]).exists():
+            sleep(0.02)
+        return super().ask(index)
+"""
 LINE = {"x": {"uniform": [0, 1]}}
 
 
@@ -144,6 +157,13 @@ def test_values_in_the_command_take_their_own_place(user: Cli, scripts: Path) ->
     assert params(user, "x", "opt") == [(x, opt) for x in (0.1, 0.2) for opt in ("adam", "sgd")]
 
 
+def test_an_equals_sign_in_a_value_is_the_values(user: Cli, project: Path) -> None:
+    (project / "seen.py").write_text(SEEN)
+    made = run(user, "--search-type", "grid", "seen.py", "--filter", "['a=b', 'c=d']", "--by=['e=f']")
+    seen = [json.loads(user("logs", each["name"]).stdout)[0] for each in made]
+    assert seen == [["--filter", "a=b", "--by=e=f"], ["--filter", "c=d", "--by=e=f"]]
+
+
 def test_words_as_of_hydra(user: Cli, scripts: Path) -> None:
     made = run(user, "--search-type", "grid", "train.py", "x=0.1,0.2", "+depth=range(1,3)", "data=a.txt", "n=[1,2]")
     assert [each["command"][1:3] for each in made] == [
@@ -190,6 +210,16 @@ def test_a_job_file_and_what_is_typed_over_it(user: Cli, scripts: Path) -> None:
     assert (shown["sampler"], shown["sampler_options"], shown["runs"], shown["seed"]) == ("random", {}, 2, 3)
     assert shown["aims"] == [{"metric": "gain", "goal": "maximize", "of": "last"}]
     assert {each["tags"]["k"] for each in children(user)} == {"v"}
+
+
+@pytest.mark.parametrize("command", ["run", "search"])
+def test_what_holds_anyway_can_be_typed_over_a_file(command: str, user: Cli, scripts: Path) -> None:
+    name = job_file(scripts, {"x": [0.1]}, sampler="grid", static=True, prefix="none")
+    over = ("--schedule", "dynamic", "--option-prefix", "--", "--search-type", "Grid")
+    told = user.json(command, "--dry-run", *over, name)["search"]
+    assert (told["whole"], told["prefix"], told["sampler"]) == (False, "--", "grid")
+    told = user.json(command, "--dry-run", name)["search"]
+    assert (told["whole"], told["prefix"]) == (True, None)
 
 
 def test_run_takes_job_files_too(user: Cli, project: Path) -> None:
@@ -496,6 +526,13 @@ FILES = {
     "runs.yaml": "command: 'true'\nsearch: {space: {x: [1]}, runs: many}\n",
     "of.yaml": "command: 'true'\nsearch: {space: {x: [1]}, of: mean}\n",
     "name.yaml": "command: 'true'\nsearch: {space: {x: [1]}, sampler: [grid]}\n",
+    "on.yaml": "command: 'true'\nsearch: {space: {x: [1]}, on: 1}\n",
+    "date.yaml": "x: 2020-99-99\n",
+    "deep.yaml": f"x: {'[' * 3000}\n",
+    "infinite.yaml": "command: 'true'\npriority: .inf\nsearch: {space: {x: [1]}}\n",
+    "mapping.yaml": "command: {a: b}\nsearch: {space: {x: [1]}}\n",
+    "metric.yaml": "command: 'true'\nsearch: {space: {x: [1]}, minimize: {loss: 1}}\n",
+    "env.yaml": "command: 'true'\nenv: {A: yes}\nsearch: {space: {x: [1]}}\n",
 }
 HP = ("run", "--hp-config", "hp.yaml", "--runs", "2")
 OF = (*HP, "--minimize", "loss")
@@ -553,6 +590,19 @@ WRONG: dict[str, tuple[Sequence[str], str, str]] = {
     "a space in a file": (("search", "value.yaml"), "value.yaml: search.space: parameter 'x'", "lower bound"),
     "a number in a file": (("search", "runs.yaml"), "runs.yaml: runs: 'many'", "runs: 1"),
     "a value that counts": (("search", "of.yaml"), "of.yaml: search.of: 'mean'", "last"),
+    "a key that YAML reads as true": (("search", "on.yaml"), "on.yaml: nothing is called search.True", "space"),
+    "a date that is none": (("run", "--hp-config", "date.yaml", "true"), "date.yaml: a value", "name: value"),
+    "brackets without end": (("run", "--hp-config", "deep.yaml", "true"), "too many brackets", "name: value"),
+    "an option that is no date": (
+        (*HP, "--search-type", "grid", "--sampler-option", "points=2020-99-99", "true"), "points must be", "2020-99-99",
+    ),
+    "an option that is a date": (
+        (*HP, "--search-type", "grid", "--sampler-option", "points=2020-09-09", "true"), "option 'points'", "in quotes",
+    ),
+    "an endless priority": (("search", "infinite.yaml"), "priority: inf is not a whole number", "priority: 1"),
+    "names for a command": (("search", "mapping.yaml"), "mapping.yaml: command: {'a': 'b'} is no text", "TEXT"),
+    "names for a metric": (("search", "metric.yaml"), "minimize: {'loss': 1} is no text", "TEXT"),
+    "a variable that YAML reads as true": (("search", "env.yaml"), "env.A: true is no text", "put it in quotes"),
     "a name that is none": (("search", "name.yaml"), "name.yaml: search.sampler is no name", "sampler: NAME"),
 }  # fmt: skip
 
@@ -573,7 +623,7 @@ def test_what_cannot_be_changed(user: Cli, project: Path) -> None:
     user("search", job_file(project, command="true"), "--wait")
     for words, code, said in (
         (("--runs", "many"), 2, "--runs 'many' is no number of runs"),
-        (("--runs", "1"), 2, "its sampler has proposed 3 runs already"),
+        (("--runs", "1"), 2, "it has made 3 runs already"),
         (("--runs", "+1", "--max-time", "1h"), 2, "one with +, one without"),
         ((), 2, "say what it may use"),
         (("--concurrent", "3"), 4, "is over, there is nothing to change"),
@@ -596,3 +646,66 @@ def test_the_tab_key_knows_who_proposes_and_who_stops(user: Cli, project: Path) 
 
     assert offered("turnout", "run", "--search-type", "ra") == ["random"]
     assert offered("turnout", "search", "--stopper", "p") == ["patience", "percentile"]
+
+
+class TestWhatItMayUse:
+    """Limits, and what is held, extended and gave up."""
+
+    def test_held_it_makes_no_run_although_all_are_made_at_once(self, user: Cli, scripts: Path) -> None:
+        words = ("--search-type", "grid", "--schedule", "static", "train.py", "--x=[1,2]")
+        assert "held: `turnout release" in user("run", "-d", "--held", *words).stdout
+        job = last_job(user)
+        user("search", job_file(scripts), "--wait")  # its runs have been made by now
+        why = user("why", job).stdout
+        assert children(user, job) == [] and "is held; `turnout release" in why and "Its sampler" not in why
+        user("release", job)
+        assert user.json("attach", job)["counts"] == {"completed": 2}
+
+    def test_what_was_only_proposed_does_not_count(self, user: Cli, scripts: Path, gate: Path) -> None:
+        job = going(user, scripts, gate, "--max-time", "1h", runs=None)
+        assert user.json("extend", job, "--runs", "4")["runs"] == 4
+        assert user.json("extend", job, "--runs", "+1")["runs"] == 5
+        gate.touch()
+        assert user.json("attach", job)["counts"] == {"completed": 5}
+
+    def test_more_time_than_calendars_have(self, user: Cli, scripts: Path, gate: Path) -> None:
+        before = last_job(user)
+        done = user("run", "--max-time", "9000000d", job_file(scripts), check=False)
+        assert done.returncode == 2 and "up to 100 years" in done.stderr and last_job(user) == before
+        job = going(user, scripts, gate, runs=3)
+        for words in (("--max-time", "9000000d"), ("--max-time", "+9000000d"), ("--runs", "+10000000")):
+            refused = user("extend", job, *words, check=False)
+            assert refused.returncode == 2 and "may have up to" in refused.stderr, refused.stderr
+        gate.touch()
+        assert user.json("attach", job)["counts"] == {"completed": 3}
+
+    def test_more_than_can_be_made_at_once(self, user: Cli, project: Path) -> None:
+        before = last_job(user)
+        values = "[0,1,2,3,4,5,6,7,8,9]"
+        grid = ("--search-type", "grid", "true", *(f"--{name}={values}" for name in "abcdefghij"))
+        for words in (grid, ("--runs", "10001", *grid)):
+            done = user("run", "-d", "--schedule", "static", *words, check=False)
+            assert done.returncode == 2 and "made at once" in done.stderr and "as nodes get free" in done.stderr
+        assert last_job(user) == before
+
+    def test_one_that_gave_up_goes_on(self, user: Cli, project: Path) -> None:
+        flag = project / "works"
+        search = {"space": LINE, "sampler": "random", "runs": 9, "max-failures": 2, "prefix": "none"}
+        job = {"command": f"test -e {flag}", "concurrent": 1, "search": search}
+        (project / "job.yaml").write_text(yaml.safe_dump(job))
+        assert user("search", "job.yaml", "--wait", check=False).returncode == 1
+        flag.touch()
+        user("extend", last_job(user), "--runs", str(len(children(user)) + 2))
+        assert user.json("attach", last_job(user))["counts"]["completed"] == 2
+
+    @pytest.mark.timeout(120)
+    def test_a_hub_that_stops_does_not_wait_for_a_sampler(self, cli: Cli) -> None:
+        (cli.cwd / "mine.py").write_text(f"{MINE}{SLEEPY}")
+        (cli.cwd / "space.yaml").write_text("x: {uniform: [0, 1]}\n")
+        asked, gate = cli.cwd / "asked", cli.cwd / "gate"
+        options = ("--sampler-option", f"asked={asked}", "--sampler-option", f"gate={gate}", "--runs", "2")
+        cli("run", "-d", "--hp-config", "space.yaml", "--search-type", "mine:Sleepy", *options, "true")
+        wait_until(asked.exists, what="it thinks")
+        cli("hub", "stop")
+        gate.touch()
+        assert cli.json("attach", last_job(cli))["counts"] == {"completed": 2}, "it was asked again"

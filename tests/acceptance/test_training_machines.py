@@ -45,5 +45,7 @@ def test_a_machine_with_a_password_is_added_and_has_trials(
         return trial.id, await service.get_cluster_metadata("machine_list")
 
     run, shown = asyncio.run(drive())
-    assert cli("logs", run).stdout == f"{USER}\n" and cli.json("show", run)["target"] == f"nni-127-0-0-1-{box.port}"
+    assert (
+        cli("logs", run).stdout == f"{USER}\n" and cli.json("show", run)["target"] == f"nni-127-0-0-1-{box.port}-{USER}"
+    )
     assert "sesame" not in shown + (cli.home / "config.yaml").read_text()

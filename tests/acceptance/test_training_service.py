@@ -142,6 +142,29 @@ def test_runs_outlive_the_hub_and_the_process_of_their_service(cli: Cli, project
     assert cli("logs", "run1").stdout == "on\n" and cli.json("show", "run1")["attempts"] == 1
 
 
+def test_what_waited_in_the_memory_of_a_service_is_tried_again_without_it(cli: Cli, project: Path) -> None:
+    """It was in no queue but that of a process which is gone."""
+    path = project / "platform_of_mine.py"
+    closed = f"while os.path.exists('{project}/open') and self._queue and"
+    path.write_text(path.read_text().replace("while self._queue and", closed, 1))
+    cli("run", "-d", "--target", "yard", "echo", "on")
+    wait_until(lambda: cli.json("show", "run1")["service_job_id"])
+    os.kill(int(cli.json("hub", "status")["pid"]), signal.SIGKILL)
+    wait_until(lambda: not processes_of(cli.home))
+    (project / "open").touch()
+    wait_until(lambda: cli.json("show", "run1")["state"] == "completed")
+    assert cli("logs", "run1").stdout == "on\n" and len(calls(cli, "submit_trial_job")) == 2
+
+
+def test_a_status_is_that_of_the_service_which_has_the_trials(cli: Cli, project: Path) -> None:
+    cli("run", "-d", "--target", "yard", "bash", "-c", f"touch {project}/begun; exec sleep 600")
+    wait_until((project / "begun").exists)
+    trial = wait_until(lambda: cli.json("show", "run1")["service_job_id"])
+    assert cli("status", "--target", "yard").stdout.endswith(f"\n{trial}  RUNNING\n")
+    assert len(calls(cli, "run")) == 1, "no other instance began"
+    cli("cancel", "run", "run1")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -93,6 +93,27 @@ def test_a_run_that_reports_itself_is_not_told_of_twice(cli: Cli, project: Path)
     assert [point["value"] for point in told][-1] == 0.25
 
 
+def test_what_a_run_prints_does_not_silence_its_service(cli: Cli, project: Path) -> None:
+    """Its output comes from where it is; of metrics it tells none itself."""
+    path = project / "platform_of_mine.py"
+    path.write_text(path.read_text() + """
+    async def get_trial_job(self, trial_job_id):
+        tell = os.path.join(os.path.dirname(__file__), "tell")
+        if os.path.exists(tell):
+            os.unlink(tell)
+            self._metrics.emit("metric", TrialJobMetric(id=trial_job_id, data="0.5"))
+        return await super().get_trial_job(trial_job_id)
+""")  # fmt: skip
+    (project / ".gitignore").write_text("cancels\ntell\n")
+    cli("run", "-d", "--target", "yard", "bash", "-c", f"echo hello; until [ -e {project}/go ]; do sleep 0.1; done")
+    wait_until(lambda: cli("logs", "run1").stdout == "hello\n")
+    (project / "tell").touch()
+    wait_until(lambda: cli.json("show", "run1")["metrics"] == {"default": 0.5})
+    (project / "go").touch()
+    wait_until(lambda: cli.json("show", "run1")["state"] == "completed")
+    assert cli.json("show", "run1")["metrics"] == {"default": 0.5} and cli("logs", "run1").stdout == "hello\n"
+
+
 SPACE = "hyperparameter-distributions:\n  scale: [1, 2, 3, 4, 5, 6]\n"
 
 

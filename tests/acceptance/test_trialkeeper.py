@@ -6,6 +6,8 @@ import base64
 import http.client
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -15,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.scene import is_alive
 from tests.harness import Cli, user_environment, wait_until
 from tests.nni_library import nni_python
 
@@ -23,6 +26,8 @@ pytestmark = pytest.mark.timeout(120)
 SETTINGS = "compute-targets: {cloud: {service: trialkeeper}}\n"
 FINAL = '{"parameter_id": 0, "trial_job_id": "t", "type": "FINAL", "sequence": 0, "value": "0.5"}'
 NNI = "/api/v1/nni-pai"
+#: The shell ends when it is told to; what it started does not.
+STUBBORN = """sh -c 'trap "" TERM; echo $$ > stubborn; exec sleep 600' & wait"""
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,30 @@ class Platform:
     def submit(self, *args: str) -> str:
         """A run that waits for a keeper; its name."""
         name = str(self.cli.json("run", "-d", "--target", "cloud", *args)["runs"][0])
-        wait_until(lambda: self.cli("trialkeeper", "--print-token", name, check=False).returncode == 0)
+        self.wait_for_token(name)
         return name
+
+    def search(self, *args: str) -> list[str]:
+        """The runs of a search of two learning rates, once they wait for keepers."""
+        (self.cli.cwd / "space.yaml").write_text("hyperparameter-distributions: {lr: [0.1, 0.2]}\n")
+        wanted = ("--hp-config", "space.yaml", "--search-type", "grid", "--maximize", "default")
+        parent = self.cli.json("run", "-d", "--target", "cloud", *wanted, *args, "anything")["runs"][0]
+        for child in (f"{parent}.1", f"{parent}.2"):
+            self.wait_for_token(child)
+        return [f"{parent}.1", f"{parent}.2"]
+
+    def wait_for_token(self, run: str) -> None:
+        wait_until(lambda: self.cli("trialkeeper", "--print-token", run, check=False).returncode == 0)
+
+    def stubborn(self) -> int:
+        """The process of STUBBORN that hears no SIGTERM, once it does not."""
+        wait_until(lambda: (self.place / "stubborn").exists() and (self.place / "stubborn").read_text().strip())
+        return int((self.place / "stubborn").read_text())
+
+    def files_of(self, run: str) -> Path:
+        """What a TrainingService is given for that run, as copied by its platform."""
+        job = self.cli.json("show", run)["job"].removeprefix("job")
+        return Path(shutil.copytree(self.cli.home / "jobs" / job / "files", self.place / "code"))
 
     def token(self, run: str) -> dict[str, Any]:
         return dict(self.cli.json("trialkeeper", "--print-token", run))
@@ -156,6 +183,113 @@ class TestOurs:
         assert process.returncode == 128 + signal.SIGTERM
         assert platform.cli.json("show", run)["state"] == "cancelled"
 
+    @pytest.mark.parametrize(("options", "is_asked"), [((), True), (("--time", "1s"), False)])
+    def test_what_the_shell_started_and_does_not_end_is_killed(
+        self, platform: Platform, options: tuple[str, ...], is_asked: bool
+    ) -> None:
+        """A cancel, or the end of its time, is over when all is that the trial started."""
+        run = platform.submit("--grace", "0.5", *options, "anything")
+        process = platform.start(run, STUBBORN)
+        left = platform.stubborn()
+        if is_asked:
+            platform.cli("cancel", "run", run)
+        process.communicate(timeout=30)
+        assert not is_alive(left) and process.returncode == 128 + signal.SIGTERM
+        view = platform.cli.json("show", run)
+        assert (view["state"], view["reason"]) == (("cancelled", "user") if is_asked else ("failed", "timeout"))
+
+    def test_a_signal_is_over_when_all_is_that_it_went_to(self, platform: Platform) -> None:
+        run = platform.submit("--grace", "0.5", "anything")
+        process = platform.start(run, STUBBORN)
+        left = platform.stubborn()
+        process.terminate()
+        process.communicate(timeout=30)
+        assert not is_alive(left) and process.returncode == 128 + signal.SIGTERM
+
+    def test_a_trial_does_not_outlive_its_keeper(self, platform: Platform) -> None:
+        run = platform.submit("anything")
+        process = platform.start(run, STUBBORN)
+        left = platform.stubborn()
+        process.kill()
+        process.communicate()
+        wait_until(lambda: not is_alive(left), what="the trial ended")
+
+    def test_what_a_trial_leaves_on_purpose_stays(self, platform: Platform) -> None:
+        run = platform.submit("anything")
+        assert (
+            platform.keep(run, f"{STUBBORN.removesuffix('wait')} until test -s stubborn; do sleep 0.05; done")[0] == 0
+        )
+        left = platform.stubborn()
+        assert is_alive(left)
+        os.kill(left, signal.SIGKILL)
+
+    def test_runs_of_a_search_are_kept_side_by_side(self, platform: Platform) -> None:
+        """Each with its own parameters: in a variable, and in a file."""
+        runs = platform.search()
+        command = 'cat "$TURNOUT_PARAMS_FILE"; touch begun-$TURNOUT_RUN_NAME; until test -e go; do sleep 0.05; done'
+        kept = [platform.start(run, command) for run in runs]
+        for run in runs:
+            wait_until((platform.place / f"begun-{run}").exists)
+        (platform.place / "go").touch()
+        assert [json.loads(each.communicate(timeout=30)[0]) for each in kept] == [{"lr": 0.1}, {"lr": 0.2}]
+
+    def test_a_run_that_is_not_given_yet_is_waited_for(self, platform: Platform) -> None:
+        """Of its search, as many run as may: the keeper of another waits as long as it was told, and says that it
+        executed nothing."""
+        first, second = platform.search("--schedule", "static", "--concurrent", "1")
+        busy = platform.start(first, "touch begun; until test -e go; do sleep 0.05; done")
+        wait_until((platform.place / "begun").exists)
+        code, printed, said = platform.keep(second, "touch second", "--patience", "1")
+        assert (code, printed) == (126, b"") and "not executed" in said and f"turnout why {second}" in said
+        assert not (platform.place / "second").exists()
+        assert platform.cli.json("show", second)["state"] == "queued"
+        waiting = platform.start(second, "touch second")
+        assert waiting.stderr is not None and b"waiting for up to 300 s" in waiting.stderr.readline()
+        (platform.place / "go").touch()
+        waiting.communicate(timeout=30)
+        assert busy.wait(30) == 0 and waiting.returncode == 0 and (platform.place / "second").exists()
+
+    def test_a_keeper_that_waits_can_be_ended(self, platform: Platform) -> None:
+        first, second = platform.search("--schedule", "static", "--concurrent", "1")
+        busy = platform.start(first, "touch begun; exec sleep 600")
+        wait_until((platform.place / "begun").exists)
+        waiting = platform.start(second, "touch second")
+        assert waiting.stderr is not None and waiting.stderr.readline()
+        waiting.terminate()
+        waiting.communicate(timeout=30)
+        busy.terminate()
+        busy.communicate(timeout=30)
+        assert waiting.returncode == 128 + signal.SIGTERM and not (platform.place / "second").exists()
+
+    def test_a_token_may_lie_among_the_files(self, platform: Platform) -> None:
+        run = platform.submit("anything")
+        done = platform.cli(
+            "trialkeeper", "--trial_command", "echo mine; exit 5", cwd=platform.files_of(run), check=False
+        )
+        assert (done.returncode, done.stdout) == (5, "mine\n")
+        assert platform.cli("logs", run).stdout == "mine\n" and platform.cli.json("show", run)["exit_code"] == 5
+
+    def test_a_command_that_takes_its_run_itself_is_let_do_so(self, platform: Platform) -> None:
+        """As a TrainingService is given it, who wraps what it starts."""
+        (platform.cli.cwd / "train.sh").write_text("cat brought; exit 5\n")
+        (platform.cli.cwd / "brought").write_text("mine\n")
+        run = platform.submit("sh", "train.sh")
+        code = platform.files_of(run)
+        (program,) = (code / ".turnout").glob("agent-*.pyz")
+        argv = ["python3", f".turnout/{program.name}", "exec", f".turnout/{run}.1.json", "--", "sh", "train.sh"]
+        command = f"exec {shlex.join(argv)}"
+        done = platform.cli("trialkeeper", "--trial_command", command, cwd=code, check=False)
+        assert done.returncode == 5
+        view = platform.cli.json("show", run)
+        assert (view["state"], view["exit_code"], view["attempts"]) == ("failed", 5, 1)
+        assert platform.cli("logs", run).stdout == "mine\n"
+
+    def test_where_the_number_cannot_be_written(self, platform: Platform) -> None:
+        run = platform.submit("anything")
+        code, _, said = platform.keep(run, "touch begun", "--job_id_file", "nowhere/pid")
+        assert code == 2 and "--job_id_file nowhere/pid cannot be written" in said and "Traceback" not in said
+        assert not (platform.place / "begun").exists()
+
     def test_the_trial_does_not_get_the_token(self, platform: Platform) -> None:
         run = platform.submit("anything")
         token = platform.token(run)
@@ -228,6 +362,18 @@ class TestNnis:
         assert len(platform.cli.json("metrics", run)["default"]) == 2
         assert post("stdout", {"tag": "trial", "stdOutputType": "Stdout", "msg": "late"}) in (401, 409)
         assert platform.cli("logs", run).stdout == "one\n"
+
+    def test_a_cancel_ends_the_run_whatever_its_keeper_does(self, platform: Platform) -> None:
+        """That keeper is never asked anything, and may be dead: it cannot be told, and nobody waits for it."""
+        run = platform.submit("anything")
+        mine, told = bearer(platform, run), {"tag": "trial", "stdOutputType": "Stdout", "msg": "one"}
+        assert platform.ask("POST", f"{NNI}/stdout/job1/{run}", told, mine)[0] == 200
+        assert "given up" not in platform.cli("why", run).stdout, "no lease is kept that could run out"
+        platform.cli("cancel", "run", run)
+        wait_until(lambda: platform.cli.json("show", run)["state"] == "cancelled")
+        view = platform.cli.json("show", run)
+        assert "end it on its platform" in view["message"] and platform.cli("logs", run).stdout == "one\n"
+        assert platform.ask("POST", f"{NNI}/stdout/job1/{run}", told, mine)[0] in (401, 409)
 
     def test_its_own_keeper_as_it_is(self, platform: Platform) -> None:
         """NNI's program, which knows of no tokens: its library for HTTP finds ours in a netrc file."""

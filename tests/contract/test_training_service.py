@@ -7,6 +7,7 @@ import importlib.util
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import SkipTest
 
 import pytest
 
@@ -91,12 +93,30 @@ class TestAsAProvider(ProviderContract):
         return Lab()
 
 
-class TestTheSkeleton(TrainingServiceContract):
-    def make_service(self) -> object:
-        return Yard()
+class InNnisDirectory(TrainingServiceContract):
+    """Where a trial finds its parameters in a file, and writes its metrics into another."""
+
+    def show_parameters(self) -> str:
+        return 'cat "$NNI_SYS_DIR/parameter.cfg"'
 
     def tell_metric(self, value: float) -> str:
         return f'echo {value} >> "$NNI_SYS_DIR/metrics"'
+
+
+class TestTheSkeleton(InNnisDirectory):
+    def make_service(self) -> object:
+        return Yard()
+
+
+class TestThePage(TrainingServiceContract):
+    """The class that the page about them builds, as it stands there."""
+
+    def make_service(self) -> object:
+        page = (Path(__file__).parents[2] / "docs" / "howto" / "training-service.md").read_text()
+        (text,) = re.findall(r"```python file=yard.py\n(.*?)```", page, re.DOTALL)
+        module: dict[str, Any] = {}
+        exec(text, module)
+        return module["Yard"]()
 
 
 class InNnisSpelling:
@@ -181,12 +201,43 @@ class InNnisSpelling:
             time.sleep(0.01)
 
 
-class TestNnisSpelling(TrainingServiceContract):
+class TestNnisSpelling(InNnisDirectory):
     def make_service(self) -> object:
         return InNnisSpelling()
 
-    def tell_metric(self, value: float) -> str:
-        return f'echo {value} >> "$NNI_SYS_DIR/metrics"'
+
+class Bare:
+    """Has nothing but what it needs to begin and to end."""
+
+    def add_trial_job_metric_listener(self, listener: Any) -> None: ...
+
+    def remove_trial_job_metric_listener(self, listener: Any) -> None: ...
+
+    def run(self) -> None: ...
+
+    def clean_up(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("metadata_can_be_set_and_asked_for", "it has no get_cluster_metadata"),
+        ("it_says_whether_it_knows_phases", "it has no is_multi_phase_job_supported"),
+        ("each_trial_gets_its_own_parameters", "show_parameters"), ("metrics_come_to_listeners", "tell_metric"),
+    ],
+)  # fmt: skip
+def test_what_a_platform_need_not_have_is_skipped(check: str, said: str) -> None:
+    class Kit(TrainingServiceContract):
+        def make_service(self) -> object:
+            return Bare()
+
+    kit = Kit()
+    kit.setup_method()
+    try:
+        with pytest.raises(SkipTest, match=said):
+            getattr(kit, f"test_{check}")()
+    finally:
+        kit.teardown_method()
 
 
 Status = TrialJobStatus

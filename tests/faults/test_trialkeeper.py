@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import http.client
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -103,10 +103,39 @@ def test_a_hub_that_stays_away_is_told_later(scene: Scene) -> None:
     assert not left.exists()
 
 
-def test_a_hub_that_is_not_there_keeps_no_trial_from_running(scene: Scene) -> None:
-    _, ticket, where = submit(scene)
-    os.kill(scene.hub(), signal.SIGKILL)
-    process = start(scene, ticket, where, "echo alone; exit 4")
+def test_without_a_hub_nothing_is_executed(scene: Scene) -> None:
+    """It would have no parameters, and nobody would hear of it: it is waited for, and then given up."""
+    run, ticket, where = submit(scene)
+    scene.kill_hub()
+    process = start(scene, ticket, where, "touch begun", "--patience", "1")
     printed, said = process.communicate(timeout=60)
-    assert (process.returncode, printed) == (4, b"alone\n") and b"cannot be reached from here" in said
-    assert not list(Path(scene.side).glob(".turnout-*"))
+    assert (process.returncode, printed) == (126, b"") and b"does not answer" in said and b"not executed" in said
+    waiting = start(scene, ticket, where, "touch begun; exit 4")
+    assert waiting.stderr is not None and b"waiting for up to 300 s" in waiting.stderr.readline()
+    assert not (scene.side / "begun").exists()
+    scene.cli("hub", "start", "--listen", where)
+    waiting.communicate(timeout=60)
+    view = scene.wait_for(run)
+    assert (waiting.returncode, view["state"], view["exit_code"], view["attempts"]) == (4, "failed", 4, 1)
+    assert (scene.side / "begun").exists() and not list(Path(scene.side).glob(".turnout-*"))
+
+
+@pytest.mark.parametrize("is_asked_before", [True, False])
+def test_a_run_of_nni_s_keeper_can_be_ended_after_a_start_of_the_hub(scene: Scene, is_asked_before: bool) -> None:
+    """That keeper said one line, and never another."""
+    run, _, where = submit(scene)
+    host, _, port = where.partition(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=20)
+    told = {"tag": "trial", "stdOutputType": "Stdout", "msg": "one"}
+    token = scene.cli.json("trialkeeper", "--print-token", run)["token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    connection.request("POST", f"/api/v1/nni-pai/stdout/job1/{run}", json.dumps(told), headers)
+    assert connection.getresponse().status == 200
+    if is_asked_before:
+        scene.cli("cancel", "run", run)
+    scene.kill_hub()
+    scene.cli("hub", "start")
+    if not is_asked_before:
+        assert scene.show(run)["state"] == "running"
+        scene.cli("cancel", "run", run)
+    assert scene.wait_for(run)["state"] == "cancelled" and scene.output(run) == b"one\n"
