@@ -79,7 +79,7 @@ def _options(content: Mapping[str, Any], command: tuple[str, ...]) -> Wish:
         concurrent=_whole(content, "concurrent"), terms=_terms(content),
         resources=Resources(
             cpus=_whole(content, "cpus"), gpus=None if sees_gpus else _whole(content, "gpus", least=0),
-            sees_gpus=sees_gpus,
+            sees_gpus=sees_gpus or None,
             memory=_as(ask.size, content, "memory"), gpu_memory=_as(ask.size, content, "gpu-memory"),
             seconds=_as(ask.seconds, content, "time"),
         ),

@@ -164,7 +164,7 @@ def _to_order(job: Job, env: dict[str, str]) -> JobOrder:
         umask=spec.umask, parent_script=spec.parent_script, parent_script_path=spec.parent_script_path,
         inputs=_inputs(spec), setup=_setup(spec), working_dir=spec.working_dir,
         container=_container(spec), cpus=spec.resources.cpus, search=spec.search is not None,
-        sees_gpus=spec.resources.sees_gpus and spec.resources.gpus is None,
+        sees_gpus=bool(spec.resources.sees_gpus) and spec.resources.gpus is None,
     )  # fmt: skip
 
 

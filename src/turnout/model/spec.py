@@ -37,7 +37,7 @@ class Resources:
     gpus: int | None = None
     gpu_memory: int | None = None
     seconds: float | None = None
-    sees_gpus: bool = False
+    sees_gpus: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

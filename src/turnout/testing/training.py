@@ -285,8 +285,10 @@ class TrainingServiceContract:
             _pause.wait(0.02)
 
     def until_go(self, began: str = "begun") -> str:
-        """A line for the shell that ends after `go`. The file `began` has its process id."""
-        begin = f"echo $$ > {shlex.quote(str(self.folder / began))}"
+        """A line for the shell that ends after `go`. The file `began` has its process id; it appears whole, for who
+        sees it may end the trial at once."""
+        file = shlex.quote(str(self.folder / began))
+        begin = f"echo $$ > {file}.new; mv {file}.new {file}"
         return f"{begin}; exec sh -c {shlex.quote(_WAIT)} trial {shlex.quote(str(self.folder / 'go'))}"
 
     def go(self) -> None:
