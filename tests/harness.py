@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -9,11 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -158,6 +162,23 @@ def processes_of(home: Path) -> list[int]:
         if mark in environ.split(b"\0") and int(entry.name) != os.getpid():
             found.append(int(entry.name))
     return found
+
+
+@contextlib.contextmanager
+def as_a_user() -> Iterator[None]:
+    """This process is one of a user whose turnout nobody has used; nothing of it is left behind."""
+    base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
+    for name in ("run", "work"):
+        (base / name).mkdir(mode=0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in user_environment(base / "home").items():
+            patch.setenv(name, value)
+        patch.chdir(base / "work")
+        try:
+            yield
+        finally:
+            end_processes_of(base / "home")
+            shutil.rmtree(base)
 
 
 def end_processes_of(home: Path) -> None:

@@ -553,6 +553,7 @@ WRONG: dict[str, tuple[Sequence[str], str, str]] = {
     ),
     "an objective without a name": ((*HP, "--minimize", "", "true"), "has no name", "--minimize METRIC"),
     "an objective twice": ((*OF, "--maximize", "loss", "true"), "'loss' is an objective twice", "once"),
+    "a grid, misspelt": (("run", "--search-type", "gird", "--hp-config", "hp.yaml", "true"), "'gird'", "mean 'grid'?"),
     "no end": (("run", "--hp-config", "hp.yaml", "true"), "goes on for ever", "--runs N or --max-time"),
     "at once without an end": (
         ("run", "--hp-config", "hp.yaml", "--max-time", "1h", "--schedule", "static", "true"), "no end", "--runs N",

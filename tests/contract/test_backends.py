@@ -6,17 +6,15 @@ import contextlib
 import shutil
 import socket
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import dask
 import distributed
 import pytest
 
-from tests.harness import end_processes_of, user_environment, wait_until
+from tests.harness import as_a_user, wait_until
 from turnout.compat.openff import (
     CalculationBackend,
     CeleryBackend,
@@ -84,19 +82,9 @@ class TestDaskOnTarget(BackendContract):
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
     def user(cls) -> Iterator[None]:
-        base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
-        for name in ("run", "work"):
-            (base / name).mkdir(mode=0o700)
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in user_environment(base / "home").items():
-                patch.setenv(name, value)
-            patch.chdir(base / "work")
-            try:
-                yield
-                cls.teardown_class()
-            finally:
-                end_processes_of(base / "home")
-                shutil.rmtree(base)
+        with as_a_user():
+            yield
+            cls.teardown_class()
 
     def make_backend(self, number_of_workers: int, resources: ComputeResources) -> CalculationBackend:
         return OnTarget(number_of_workers, resources)

@@ -23,7 +23,7 @@ from unittest import SkipTest
 
 import pytest
 
-from tests.harness import end_processes_of, user_environment
+from tests.harness import as_a_user
 from turnout.compat.nni import TrainingService, TrialJobDetail, TrialJobStatus
 from turnout.compat.nni.adapter import TrainingServiceProvider
 from turnout.plugin.provider import Provider
@@ -38,18 +38,8 @@ class TestATarget(TrainingServiceContract):
     @pytest.fixture(scope="class", autouse=True)
     @classmethod
     def user(cls) -> Iterator[None]:
-        base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
-        for name in ("run", "work"):
-            (base / name).mkdir(mode=0o700)
-        with pytest.MonkeyPatch.context() as patch:
-            for name, value in user_environment(base / "home").items():
-                patch.setenv(name, value)
-            patch.chdir(base / "work")
-            try:
-                yield
-            finally:
-                end_processes_of(base / "home")
-                shutil.rmtree(base)
+        with as_a_user():
+            yield
 
     def make_service(self) -> object:
         return TrainingService.on("local")

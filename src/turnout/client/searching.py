@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from turnout.errors import InvalidInput, NotFound
+from turnout.model.likeness import nearest
 from turnout.model.measures import parse_seconds
 from turnout.model.search import FAILURES, Aim, Search
 from turnout.model.spec import RunSpec
@@ -70,7 +71,9 @@ def specify(wish: SearchWish, run: RunSpec, cwd: Path) -> Search:
         raise InvalidInput(f"the option {name!r} is of a stopper, and there is none", hint="give --stopper NAME, too")
     if wish.runs is None and sampler not in _FINITE and (wish.seconds is None or wish.whole):
         what = "cannot be made at once: it has no end" if wish.whole else "goes on for ever"
+        near = nearest(sampler, _FINITE)
         hint = "say --runs N" if wish.whole else "say --runs N or --max-time TIME; only a grid ends by itself"
+        hint = hint if near is None else f"did you mean {near!r}? Else {hint}"
         raise InvalidInput(f"a search with {sampler!r} {what}", hint=hint)
     return Search(
         space=to_plain(space), sampler=sampler, sampler_options=_checked(wish.sampler_options, "sampler"),
