@@ -128,7 +128,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 def optuna(kind: str) -> Cost:
-    count_of = {"sqlite": 5, "journal": 2}
+    count_of = {"sqlite": 5}  # it takes long
 
     def cost(count: int, concurrent: int) -> float:
         return _asked([sys.executable, "-c", _OPTUNA, str(count // count_of.get(kind, 1)), str(concurrent), kind])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from turnout.agent import record
 from turnout.agent.attempt import Attempt
 from turnout.agent.contained import contain
 from turnout.agent.container_command import Runtime
 from turnout.agent.gpus import Gpus
-from turnout.agent.rundir import RunDir
+from turnout.agent.rundir import RunDir, RunDirs
 from turnout.agent.stage import fill
 from turnout.agent.starting import make_order
 from turnout.wire import nni
@@ -70,6 +74,55 @@ def test_a_run_with_parameters_finds_them_in_files(
 def test_a_run_without_and_a_parent_script_find_none(more: dict[str, Any], directory: RunDir) -> None:
     made = attempt(directory, **more)
     assert not any(key.startswith(("NNI_", "TURNOUT_PARAMS_FILE")) for key in make_order(made, job(), gpus="").env)
+
+
+def params_after(tamper: Callable[[Path], object], dirs: RunDirs, params: dict[str, Any] | None) -> list[Path]:
+    """A trial, what it does with each of its files of parameters, then a run in the same directory: the files there."""
+    for number, mine in enumerate([{"x": "first" * 9}, params], 1):
+        directory = dirs.of(number, 1)
+        dirs.make(directory)
+        fill(directory, attempt(directory, params=mine).grant, job(), None, None, lambda: True)  # type: ignore[arg-type]
+        if number == 1:
+            for name in os.listdir(directory.track):
+                tamper(Path(directory.track, name))
+            record.tell(directory.ctl, {"exit": {}})
+            Path(directory.output).touch(0o600)
+            assert dirs.put_away(directory, is_bare=True), "it is used again"
+    return sorted(Path(directory.track).iterdir())
+
+
+@pytest.fixture
+def dirs(tmp_path: Path) -> RunDirs:
+    made = RunDirs(str(tmp_path))
+    made.prepare()
+    return made
+
+
+def test_a_directory_that_is_used_again_has_the_new_ones(dirs: RunDirs) -> None:
+    nnis, ours = params_after(lambda path: None, dirs, {"x": 2})
+    assert json.loads(ours.read_text()) == {"x": 2}
+    assert json.loads(nnis.read_text())["parameters"] == {"x": 2}
+
+
+def test_a_run_without_finds_none_of_the_trial_before_it(dirs: RunDirs) -> None:
+    assert params_after(lambda path: None, dirs, None) == []
+
+
+@pytest.mark.parametrize("how", ["open", "linked", "readable", "large"])
+def test_no_trial_reads_those_of_the_next(how: str, dirs: RunDirs, tmp_path: Path) -> None:
+    with ExitStack() as held:
+        kept: list[Any] = []
+        tamper: dict[str, Callable[[Path], object]] = {
+            "open": lambda path: kept.append(held.enter_context(path.open())),
+            "linked": lambda path: os.link(path, tmp_path / path.name),
+            "readable": lambda path: path.chmod(0o644),
+            "large": lambda path: path.write_bytes(bytes(1 << 20)),
+        }
+        found = params_after(tamper[how], dirs, {"x": 2})
+        assert [path.stat().st_mode & 0o777 for path in found] == [0o600] * 2
+        assert [path.stat().st_nlink for path in found] == [1] * 2
+        assert all("first" in file.read() for file in kept)
+        assert all("2" in path.read_text() for path in found)
 
 
 # --- GPUs -------------------------------------------------------------------------------------------------------------

@@ -10,17 +10,23 @@ import os
 import shutil
 import stat
 from collections import deque
-from typing import AbstractSet, Deque, Iterable, List, NamedTuple, Optional
+from contextlib import suppress
+from typing import AbstractSet, Deque, Iterable, List, Mapping, NamedTuple, Optional
 
 from turnout.agent import record
 from turnout.agent.tree import LINUX, boot_id
+from turnout.wire import nni
 from turnout.wire.messages import Grant
 
 _LINK = os.path.join("..", "ctl", "output")
 _BARE = frozenset({"output", "output.txt"})
+_PRIVATE = stat.S_IFREG | 0o600
 _FOLDERS = frozenset({"ctl", "work"})
 _CTL = frozenset({"track", "record", "output"})
 _SPARES = 64
+PARAMS = "params.json"
+_PARAMS = frozenset({PARAMS, nni.PARAMETERS})
+_LARGEST_PARAMS = 1 << 16  # that is used again
 
 
 class Known(NamedTuple):
@@ -52,6 +58,11 @@ class RunDir:
         return f"{self.work}/output"
 
     @property
+    def params(self) -> str:
+        """Where the parameters of a search's run lie, as JSON."""
+        return f"{self.track}/{PARAMS}"
+
+    @property
     def marker(self) -> str:
         """An entry of the run's environment that no other process on this machine has."""
         return f"TURNOUT_SPOOL={self.track}"
@@ -80,6 +91,20 @@ class RunDir:
                 os.unlink(path)
             elif os.path.isdir(path):
                 os.rmdir(path)
+
+    def write_params(self, contents: Mapping[str, bytes]) -> None:
+        """The files of its parameters, over those that the attempt before it in this directory had."""
+        for name in _PARAMS:
+            fd = os.open(f"{self.track}/{name}", os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as file:
+                file.write(contents[name])
+                file.truncate()
+
+    def remove_params(self) -> None:
+        """What the attempt before it in this directory had."""
+        for name in _PARAMS:
+            with suppress(FileNotFoundError):
+                os.unlink(f"{self.track}/{name}")
 
     def remember(self, grant: Grant, after: List[str], secrets: List[str]) -> None:
         """Who this is, for an agent that comes after this one. Told last: the mark of a directory that is ready.
@@ -181,11 +206,11 @@ class RunDirs:
             if not _is_ours(directory):
                 return False
             _empty(directory.path, besides=_FOLDERS)
-            _empty(directory.track)
+            for name in _empty(directory.track, besides=_PARAMS):
+                _keep_if_free(f"{directory.track}/{name}", largest=_LARGEST_PARAMS)
             _empty(directory.ctl, besides=_CTL)
             record.forget(directory.ctl)
-            if not _is_unused(directory.output):
-                os.unlink(directory.output)
+            _keep_if_free(directory.output, largest=0)
             if not is_bare:
                 _empty(directory.kept)
                 _empty(directory.work, besides=_BARE)
@@ -203,30 +228,36 @@ def _is_ours(directory: RunDir) -> bool:
     return are_private and os.readlink(f"{directory.work}/output.txt") == _LINK
 
 
-def _is_unused(output: str) -> bool:
-    """Whether nothing was written to it, and nothing will be: no process has it open, not even one outside the tree
-    that was handed it (a lease on a file is only given out then). OSError when it is not there."""
-    fd = os.open(output, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _keep_if_free(path: str, *, largest: int) -> None:
+    """Removes it unless it can be written to anew: it is not larger, has this one name, only this user can read it, and
+    no process has it open, not even one outside the tree that was handed it (a lease on a file is only given out then).
+    OSError when it is not there."""
+    fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        if os.fstat(fd).st_size:
-            return False
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
-        return True
+        found = os.fstat(fd)
+        if found.st_mode == _PRIVATE and found.st_nlink == 1 and found.st_size <= largest:
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            return
     except OSError:
-        return False
+        pass
     finally:
         os.close(fd)
+    os.unlink(path)
 
 
-def _empty(folder: str, besides: AbstractSet[str] = frozenset()) -> None:
+def _empty(folder: str, besides: AbstractSet[str] = frozenset()) -> List[str]:
+    """Which ones of those besides are there."""
+    left = []
     for name in os.listdir(folder):
         if name in besides:
+            left.append(name)
             continue
         path = f"{folder}/{name}"
         try:
             os.unlink(path)
         except (IsADirectoryError, PermissionError):
             shutil.rmtree(path)
+    return left
 
 
 def _remove_stubborn(path: str) -> None:

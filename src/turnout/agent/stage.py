@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from turnout.agent.cache import Cache
 from turnout.agent.inputs import needs_carrying, place
-from turnout.agent.rundir import RunDir
+from turnout.agent.rundir import PARAMS, RunDir
 from turnout.agent.setups import FAILED, entrance
 from turnout.agent.views import Views
 from turnout.wire import manifest, nni
@@ -53,7 +53,9 @@ def fill(
     if script is not None:
         _write_script(script)
     if has_params(grant, job):
-        _write_params(directory, grant)
+        directory.write_params(_params(grant))
+    else:
+        directory.remove_params()
     placed = place(directory, job, cache, views, is_wanted)
     return Filled({**told, **placed.told}, placed.env)
 
@@ -106,11 +108,6 @@ def _write(script: Script) -> None:
         file.write(script.text)
 
 
-def params_path(directory: RunDir) -> str:
-    """Where the parameters of a search's run lie, as JSON."""
-    return f"{directory.track}/params.json"
-
-
 def has_params(grant: Grant, job: JobOrder) -> bool:
     """Whether it has parameters of its own, and may be a script of NNI's: one of a search, or one that got some as it
     was submitted. A parent script has none."""
@@ -123,18 +120,9 @@ def number_of(grant: Grant) -> int:
     return int(number) if is_child else 1
 
 
-def _write_params(directory: RunDir, grant: Grant) -> None:
+def _params(grant: Grant) -> Dict[str, bytes]:
     """For scripts that look into a file, and for those that ask NNI's library."""
-    contents = {
-        params_path(directory): json.dumps(grant.params).encode(),
-        f"{directory.track}/{nni.PARAMETERS}": nni.parameters(number_of(grant), grant.params),
-    }
-    for path, content in contents.items():
-        fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(fd, content)
-        finally:
-            os.close(fd)
+    return {PARAMS: json.dumps(grant.params).encode(), nni.PARAMETERS: nni.parameters(number_of(grant), grant.params)}
 
 
 def _put_back(entries: List[Entry], target: str, cache: Cache, is_wanted: Callable[[], bool]) -> None:

@@ -10,7 +10,7 @@ from typing import Dict, List, Sequence
 
 from turnout.agent import container_command, gpu_sources
 from turnout.agent.attempt import Attempt
-from turnout.agent.stage import entrance_path, has_params, number_of, params_path, script_of
+from turnout.agent.stage import entrance_path, has_params, number_of, script_of
 from turnout.agent.supervisor import Order
 from turnout.wire import nni
 from turnout.wire.messages import JobOrder
@@ -82,7 +82,7 @@ def _run_environment(attempt: Attempt, job: JobOrder, gpus: str) -> Dict[str, st
     if has_params(grant, job):
         number = number_of(grant)
         env.update(nni.environment(directory.track, experiment=job.name, run=grant.name, number=number, code=here))
-        env.update({"NNI_OUTPUT_DIR": directory.kept, "TURNOUT_PARAMS_FILE": params_path(directory)})
+        env.update({"NNI_OUTPUT_DIR": directory.kept, "TURNOUT_PARAMS_FILE": directory.params})
     if job.sees_gpus:
         env.update(_bounds(job) if attempt.runtime is None else {})
     elif gpus:
