@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import Cli, end_processes_of, processes_of, wait_until
+from tests.harness import Cli, fresh_user, wait_until
 from tests.postgres import fresh_database, postgres_binaries, running_server
 
 
@@ -27,24 +26,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def turnout_home() -> Iterator[Path]:
-    """A TURNOUT_HOME that does not exist yet, on a short path. Whatever was started with it is ended afterwards."""
-    base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
-    (base / "run").mkdir(mode=0o700)
-    home = base / "home"
-    try:
-        yield home
-    finally:
-        _end_all(home)
-        shutil.rmtree(base)
+def cli() -> Iterator[Cli]:
+    """The command line, in an empty working directory: ``cli("show", "run1")``, ``cli.json("list", "runs")``."""
+    with fresh_user() as user:
+        yield user
 
 
 @pytest.fixture
-def cli(turnout_home: Path, tmp_path: Path) -> Cli:
-    """The command line, in an empty working directory: ``cli("show", "run1")``, ``cli.json("list", "runs")``."""
-    work = tmp_path / "work"
-    work.mkdir()
-    return Cli(home=turnout_home, cwd=work)
+def turnout_home(cli: Cli) -> Path:
+    """That one's TURNOUT_HOME, which does not exist yet."""
+    return cli.home
 
 
 @pytest.fixture
@@ -93,12 +84,3 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         return
     with fresh_database(request.getfixturevalue("postgres_url"), f"t{uuid.uuid4().hex}") as url:
         yield url
-
-
-def _end_all(home: Path) -> None:
-    if processes_of(home):
-        try:
-            Cli(home=home, cwd=home.parent)("hub", "stop", check=False, timeout=20)
-        except subprocess.TimeoutExpired:
-            pass  # a test may have left a hub that cannot answer; it is killed next
-    end_processes_of(home)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.harness import wait_until
+from tests.harness import short_folder, wait_until
 
 IMAGE = "localhost/busybox:1"
 #: Root may lack the right to raise limits (in a container, say), and cgroups may be of both versions at once.
@@ -95,7 +95,7 @@ def docker(busybox: str) -> Iterator[Engine]:
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="to-c-", dir="/tmp"))
+    folder = short_folder()
     try:
         yield folder
     finally:

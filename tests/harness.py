@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import pytest
 
 T = TypeVar("T")
+_SHORT = 24
 
 #: Commands of two words: an option for them comes after the second.
 TWO_WORDS = frozenset({"box", "clear", "set", "cancel", "config", "secret", "delete", "hub", "list", "provider"})
@@ -164,21 +165,35 @@ def processes_of(home: Path) -> list[int]:
     return found
 
 
+def short_folder() -> Path:
+    """A fresh one whose path is short: the name of a socket has 107 bytes."""
+    usual = tempfile.gettempdir()
+    return Path(tempfile.mkdtemp(prefix="to-", dir=usual if len(usual) <= _SHORT else "/tmp"))
+
+
 @contextlib.contextmanager
-def as_a_user() -> Iterator[None]:
-    """This process is one of a user whose turnout nobody has used; nothing of it is left behind."""
-    base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
+def fresh_user() -> Iterator[Cli]:
+    """One whose turnout nobody has used: its home does not exist yet, the working directory is empty. Whatever was
+    started with that home is ended afterwards, and nothing of it is left behind."""
+    base = short_folder()
     for name in ("run", "work"):
         (base / name).mkdir(mode=0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in user_environment(base / "home").items():
+    user = Cli(home=base / "home", cwd=base / "work")
+    try:
+        yield user
+    finally:
+        end_processes_of(user.home)
+        shutil.rmtree(base)
+
+
+@contextlib.contextmanager
+def as_a_user() -> Iterator[None]:
+    """This process is one of a `fresh_user`."""
+    with fresh_user() as user, pytest.MonkeyPatch.context() as patch:
+        for name, value in user_environment(user.home).items():
             patch.setenv(name, value)
-        patch.chdir(base / "work")
-        try:
-            yield
-        finally:
-            end_processes_of(base / "home")
-            shutil.rmtree(base)
+        patch.chdir(user.cwd)
+        yield
 
 
 def end_processes_of(home: Path) -> None:

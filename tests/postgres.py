@@ -7,7 +7,6 @@ import pwd
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from tests.harness import wait_until
+from tests.harness import short_folder, wait_until
 
 
 def postgres_binaries() -> Path | None:
@@ -33,7 +32,7 @@ def postgres_binaries() -> Path | None:
 @contextmanager
 def running_server(binaries: Path) -> Iterator[str]:
     """Yields the URL of its database ``postgres``, where the user ``postgres`` may do everything."""
-    base = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a short path: a socket's name has 107 bytes
+    base = short_folder()
     who = _unprivileged(base)
     data = str(base / "data")
     initdb = [str(binaries / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C"]

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.harness import Cli, end_processes_of
+from tests.harness import Cli, fresh_user
 
 
 @pytest.fixture(scope="module")
 def user() -> Iterator[Cli]:
     """The command line, in a working directory that the tests of a module share."""
-    base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
-    (base / "run").mkdir(mode=0o700)
-    (base / "work").mkdir()
-    cli = Cli(home=base / "home", cwd=base / "work")
-    try:
-        yield cli
-    finally:
-        end_processes_of(cli.home)
-        shutil.rmtree(base)
+    with fresh_user() as made:
+        yield made
 
 
 @pytest.fixture

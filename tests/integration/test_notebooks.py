@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import shutil
-import tempfile
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-from tests.harness import wait_until
+from tests.harness import short_folder, wait_until
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -88,7 +87,7 @@ class Notebook:
 
 @pytest.fixture(scope="module")
 def notebook() -> Iterator[Notebook]:
-    folder = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
+    folder = short_folder()
     kernel = KernelManager(connection_file=str(folder / "kernel.json"), transport="ipc", ip=str(folder / "kernel"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("IPYTHONDIR", str(folder / "ipython"))

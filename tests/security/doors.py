@@ -6,10 +6,8 @@ import hashlib
 import http.client
 import json
 import secrets
-import shutil
 import socket
 import sqlite3
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.harness import Cli, end_processes_of
+from tests.harness import Cli, fresh_user
 
 HUB_SOCKET, AGENT_SOCKET, TCP = "hub.sock", "agent.sock", "tcp"
 DOORS = (HUB_SOCKET, AGENT_SOCKET, TCP)
@@ -104,19 +102,12 @@ def a_spec(*argv: str, **more: object) -> dict[str, object]:
 
 @contextmanager
 def living_hub(*, settings: str = "", env: Mapping[str, str] | None = None, listen: bool = True) -> Iterator[LivingHub]:
-    base = Path(tempfile.mkdtemp(prefix="to-", dir="/tmp"))
-    (base / "run").mkdir(mode=0o700)
-    (base / "work").mkdir()
-    cli = Cli(home=base / "home", cwd=base / "work")
-    if settings:
-        cli.home.mkdir(mode=0o700)
-        (cli.home / "config.yaml").write_text(settings)
-    try:
-        cli("hub", "start", *(("--listen", "127.0.0.1:0") if listen else ()), env=env)
-        yield _found(cli)
-    finally:
-        end_processes_of(cli.home)
-        shutil.rmtree(base)
+    with fresh_user() as user:
+        if settings:
+            user.home.mkdir(mode=0o700)
+            (user.home / "config.yaml").write_text(settings)
+        user("hub", "start", *(("--listen", "127.0.0.1:0") if listen else ()), env=env)
+        yield _found(user)
 
 
 def _found(cli: Cli) -> LivingHub:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import short_folder
 from turnout.plugin.provider import Failure, Launch
 from turnout.providers.ssh import SshProvider
 
@@ -24,7 +25,9 @@ def test_an_agent_that_does_not_begin_is_a_failure_that_says_why(
     for name in TOOLS:  # and nothing to detach a process with
         (tools / name).symlink_to(os.path.realpath(shutil.which(name) or name))
     monkeypatch.setenv("PATH", str(tools))
-    provider = SshProvider({"address": "localhost", "directory": str(tmp_path / "there")})
+    there = short_folder()
+    provider = SshProvider({"address": "localhost", "directory": str(there)})
     launch = Launch("token", "node", "nodes/1", (), b"{}", program=str(program), python=sys.executable)
     (answer,) = provider.submit([launch])
+    shutil.rmtree(there)
     assert isinstance(answer, Failure) and answer.message.startswith("no agent began there: sh:")
