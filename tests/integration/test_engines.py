@@ -263,13 +263,11 @@ class TestRay(Promises):
 def _listening() -> set[str]:
     """At which addresses this process and all that it started can be reached."""
     mine = psutil.Process()
-    found = [each.net_connections("tcp") for each in (mine, *mine.children(recursive=True))]
-    return {
-        each.laddr.ip.removeprefix("::ffff:")
-        for all_of_one in found
-        for each in all_of_one
-        if each.status == psutil.CONN_LISTEN
-    }
+    found = []
+    for process in (mine, *mine.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found += process.net_connections("tcp")
+    return {each.laddr.ip.removeprefix("::ffff:") for each in found if each.status == psutil.CONN_LISTEN}
 
 
 def _kill_children(command: str) -> None:
