@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import pty
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+
+from tests.warm import Warm, is_for_warm
 
 T = TypeVar("T")
 _SHORT = 24
@@ -71,17 +74,15 @@ class Cli:
 
         Bytes that are no UTF-8 arrive as surrogate escapes, so the exact bytes can be had back.
         """
-        done = subprocess.run(
-            self.argv(*args),
-            cwd=cwd or self.cwd,
-            env={**user_environment(self.home), **(env or {})},
-            input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
-            capture_output=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=timeout,
-        )
+        environment = {**user_environment(self.home), **(env or {})}
+        if is_for_warm(environment):
+            done = _warm().run(args, cwd=cwd or self.cwd, env=environment, input=input, timeout=timeout)
+        else:
+            done = subprocess.run(
+                self.argv(*args), cwd=cwd or self.cwd, env=environment, input=input,
+                stdin=subprocess.DEVNULL if input is None else None, capture_output=True, encoding="utf-8",
+                errors="surrogateescape", timeout=timeout,
+            )  # fmt: skip
         if check and done.returncode != 0:
             raise AssertionError(f"turnout {' '.join(args)} exited {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
@@ -100,6 +101,11 @@ class Cli:
     @staticmethod
     def argv(*args: str) -> list[str]:
         return [sys.executable, "-m", "turnout.cli", *args]
+
+
+@functools.lru_cache(maxsize=1)
+def _warm() -> Warm:
+    return Warm()
 
 
 def run_example(user: Cli, *words: str, check: bool = True) -> str:

@@ -70,8 +70,8 @@ class DaskOnTarget(Dask):
             return client
 
     def close(self) -> None:
-        """Those that have not come yet would come to a scheduler that is gone."""
-        here = {worker.name for worker in list(self._scheduler.workers.values())}
+        """Those that have not come yet, or not quite, would come to a scheduler that is gone."""
+        here = {worker.name for worker in list(self._scheduler.running)}
         with contextlib.suppress(TurnoutError):
             if late := [run for run in self._live() if run not in here]:
                 self._hub.cancel(runs=late)
