@@ -46,7 +46,8 @@ class Warm:
             for end in (self._line, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST)
             argv = [sys.executable, "-m", "tests.warm", str(theirs.fileno())]
-            self._process = subprocess.Popen(argv, cwd=Path(__file__).parents[1], pass_fds=[theirs.fileno()])
+            env = {key: value for key, value in os.environ.items() if not key.startswith("TURNOUT_")}  # it is no user's
+            self._process = subprocess.Popen(argv, cwd=Path(__file__).parents[1], env=env, pass_fds=[theirs.fileno()])
         self._lock = threading.Lock()
 
     def run(
