@@ -10,6 +10,8 @@ from turnout._version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from turnout.client import Client
+    from turnout.client.pipeline_job import PipelineFailed
+    from turnout.client.python_pipeline import Pipeline
     from turnout.futures.completing import as_completed
     from turnout.futures.errors import EngineLost, TaskTimeout, WorkerDied
     from turnout.futures.executor import Executor
@@ -19,8 +21,8 @@ if TYPE_CHECKING or "TURNOUT_SPOOL" in os.environ:
     from turnout.track import artifact, is_restart, log, output_dir, params, tag
 
 __all__ = [
-    "Client", "EngineLost", "Executor", "Future", "TaskTimeout", "WorkerDied", "__version__", "artifact",
-    "as_completed", "is_restart", "log", "output_dir", "params", "tag",
+    "Client", "EngineLost", "Executor", "Future", "Pipeline", "PipelineFailed", "TaskTimeout", "WorkerDied",
+    "__version__", "artifact", "as_completed", "is_restart", "log", "output_dir", "params", "tag",
 ]  # fmt: skip
 
 _HOME = {
@@ -28,6 +30,8 @@ _HOME = {
     "EngineLost": "turnout.futures.errors",
     "Executor": "turnout.futures.executor",
     "Future": "turnout.futures.future",
+    "Pipeline": "turnout.client.python_pipeline",
+    "PipelineFailed": "turnout.client.pipeline_job",
     "TaskTimeout": "turnout.futures.errors",
     "WorkerDied": "turnout.futures.errors",
     "artifact": "turnout.track",

@@ -12,6 +12,7 @@
     ├── Unavailable         could not be reached or is busy; trying again may help (exit 6, HTTP 503)
     │   └── HubUnreachable  no hub answers and none could be started
     ├── ProviderError       a compute provider said no                             (exit 7, HTTP 502)
+    ├── RunFailed, PipelineFailed: of what was waited for, in `turnout.client`
     ├── WorkerDied, TaskTimeout, EngineLost, MissingExtra: of calls, in `turnout.futures.errors`
     └── Internal            a fault of turnout itself; please report it            (exit 70, HTTP 500)
 

@@ -30,7 +30,7 @@ def run(program: str, path: Path | None = None) -> str:
         ("from xtlib.run import Run; Run(tb_path='x').log_metrics({'loss': 0.1}); print('ok')", "ok"),
         ("import turnout.compat.xt as ours, xtlib; print(ours.__name__, ours.__spec__.name)", "turnout.compat.xt " * 2),
         ("import xtlib.nothing", "ModuleNotFoundError: No module named 'xtlib.nothing'"),
-        ("import metapipe", "ModuleNotFoundError: No module named 'metapipe'"),
+        ("from metapipe import Parser, Runtime; import metapipe.models.job as j; print(j.call.__name__)", "call"),
         ("from propertyestimator.backends import CalculationBackend as B, DaskLSFBackend; print(B.__name__)", BACKEND),
         ("import openff.evaluator.backends as b; print(b.CalculationBackend.__name__)", BACKEND),
         ("from openff.evaluator.backends.backends import CalculationBackend as B; print(B.__name__)", BACKEND),

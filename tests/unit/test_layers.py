@@ -34,7 +34,7 @@ SEES: dict[str, set[str]] = {
     "query": WORDS | {"plugin"},
     "schedule": WORDS | {"plugin"},
     "search": WORDS | {"plugin"},
-    "pipeline": WORDS | {"plugin"},
+    "pipeline": WORDS | {"plugin", "query"},
     "config": RULES | {"registry", "home"},  # providers say which keys their entries take
     "home": {"errors"},
     "registry": RULES,
@@ -49,8 +49,18 @@ SEES: dict[str, set[str]] = {
     "hub": WORK,
     "ui": WORK | {"hub"},
     "client": WORDS
-    | {"plugin", "spec", "query", "search", "snapshot", "config", "home", "_version"},  # it checks and freezes itself
-    "cli": {"client", "compat", "errors", "model", "query", "config", "home", "terminal", "_version"},
+    | {
+        "plugin",
+        "spec",
+        "query",
+        "search",
+        "pipeline",
+        "snapshot",
+        "config",
+        "home",
+        "_version",
+    },  # it checks and freezes itself
+    "cli": {"client", "compat", "errors", "model", "pipeline", "query", "config", "home", "terminal", "_version"},
     "turnout": {"client", "track", "futures", "errors", "_version"},
     "testing": ALL,
 }

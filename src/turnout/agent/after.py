@@ -7,34 +7,20 @@ the directory before it, nothing is followed, and only regular files are ever op
 from __future__ import annotations
 
 import errno
-import fnmatch
 import hashlib
 import os
-import re
 import stat
-from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tuple
 
 from turnout.wire import manifest
 from turnout.wire.manifest import BadManifest, Entry
+from turnout.wire.patterns import Rest, Step, advance, compile_omitted, compile_pattern
 
 MAX_FILES = 100_000
 _BLOCK = 1 << 20
 _SHOWN = 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_GLOB = re.compile(r"[*?\[]")
-
-
-class Step(NamedTuple):
-    """One part of a pattern: a plain name, a glob within one directory, or ``**`` (`any_depth`)."""
-
-    name: str
-    matches: Optional[Callable[[str], object]] = None
-    any_depth: bool = False
-
-
-Rest = Tuple[Step, ...]
-"""What of a pattern is still to be matched below a directory; empty = everything below."""
 
 
 def capture_after(work: str, patterns: Sequence[str], artifacts: Sequence[str]) -> Tuple[List[Entry], List[str]]:
@@ -46,8 +32,8 @@ def capture_after(work: str, patterns: Sequence[str], artifacts: Sequence[str]) 
     inside are kept as links; all else that is not a regular readable file is left out and named in the problems, which
     are text for people, at most a screenful. Reads only; raises nothing for what a run can do to its directory.
     """
-    found = _Found(frozenset(filter(None, map(_compile_omitted, patterns))))
-    rests = {rest for rest in map(_compile, patterns) if rest is not None}
+    found = _Found(frozenset(filter(None, map(compile_omitted, patterns))))
+    rests = {rest for rest in map(compile_pattern, patterns) if rest is not None}
     named: Set[str] = set()
     for path in artifacts:
         inside = _inside(work, path)
@@ -114,36 +100,6 @@ class _Found:
         return lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], f"and {len(lines) - _SHOWN} more"]
 
 
-def _compile(pattern: str) -> Optional[Rest]:
-    """The steps of a pattern; None for one that can match nothing inside (empty, ``..``, NUL). ``**/**`` is ``**``."""
-    if not pattern or pattern.startswith("!"):
-        return None
-    steps: List[Step] = []
-    for part in pattern.strip("/").split("/"):
-        if part == ".." or "\0" in part:
-            return None
-        if part in ("", "."):
-            continue
-        if part == "**":
-            if not steps or not steps[-1].any_depth:
-                steps.append(Step(part, any_depth=True))
-        elif _GLOB.search(part):
-            steps.append(Step(part, matches=re.compile(fnmatch.translate(part)).match))
-        else:
-            steps.append(Step(part))
-    if len(steps) > 1 and steps[-1].any_depth:
-        steps.pop()  # `output/**` is all of `output`
-    return tuple(steps)
-
-
-def _compile_omitted(pattern: str) -> Optional[Rest]:
-    """The steps of a pattern behind ``!``; None for any other."""
-    plain = pattern[1:].strip("/")
-    if not pattern.startswith("!") or not plain:
-        return None
-    return _compile(pattern[1:] if "/" in plain else f"**/{plain}")
-
-
 def _inside(work: str, path: str) -> Optional[str]:
     """`path` relative to `work` with plain parts only, or None when it leads out (or could)."""
     if os.path.isabs(path):
@@ -176,7 +132,7 @@ def _visit(directory: int, prefix: str, rests: FrozenSet[Rest], omitted: FrozenS
         if found.full:
             found.problem(prefix or ".", f"more than {MAX_FILES} files; the rest is left out")
             return
-        below, left_out = _advance(rests, name), _advance(omitted, name)
+        below, left_out = advance(rests, name), advance(omitted, name)
         if below and () not in left_out:
             _take(directory, prefix + name, name, below, left_out, found)
 
@@ -192,22 +148,6 @@ def _candidates(directory: int, prefix: str, rests: FrozenSet[Rest], found: _Fou
                 yield item.name
     except OSError as error:
         found.problem(prefix.rstrip("/") or ".", f"cannot be read ({error.strerror})")
-
-
-def _advance(rests: FrozenSet[Rest], name: str) -> FrozenSet[Rest]:
-    """What is left of each pattern that `name` can continue; an empty rest among them = it is matched."""
-    left = set()
-    for rest in rests:
-        if not rest:
-            left.add(rest)
-            continue
-        head = rest[0]
-        if head.any_depth:
-            left.add(rest)
-            left |= _advance(frozenset((rest[1:],)), name) if len(rest) > 1 else {()}
-        elif head.matches(name) if head.matches else head.name == name:
-            left.add(rest[1:])
-    return frozenset(left)
 
 
 def _take(

@@ -13,6 +13,7 @@ from turnout.agent.rundir import RunDir
 from turnout.agent.spool import find_artifacts
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
+from turnout.wire.patterns import matcher
 
 NOTHING = {"files": 0, "bytes": 0}
 
@@ -27,6 +28,12 @@ def find(directory: RunDir, patterns: Sequence[str], output: Output) -> Found:
     """Reads and hashes everything that is to be kept. Nothing of the run may be alive."""
     entries, problems = capture_after(directory.work, patterns, sorted(find_artifacts(directory.track)))
     return Found(entries, problems, output.seal())
+
+
+def missing(outputs: Sequence[str], entries: Sequence[Entry]) -> List[str]:
+    """Those of these paths and patterns for which there is nothing."""
+    paths = [entry.path for entry in entries]
+    return [pattern for pattern in outputs if not any(map(matcher([pattern]), paths))]
 
 
 def upload(work: str, entries: Sequence[Entry], line: HubLine) -> Dict[str, Any]:

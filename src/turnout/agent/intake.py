@@ -83,7 +83,7 @@ class Intake:
         job = self._holding.job(grant.job)
         if self._holding.knows((grant.run, grant.attempt)) or job is None:
             return False
-        attempt = Attempt(grant, job.after, self._dirs.of(grant.run, grant.attempt))
+        attempt = Attempt(grant, [*job.after, *grant.outputs], self._dirs.of(grant.run, grant.attempt))
         self._holding.add(attempt)
         self._stage(attempt, job, 1)
         return True
@@ -108,7 +108,7 @@ class Intake:
         secrets = reveal(job.env)
         filled.env.update(secrets)
         attempt.streams.output.mask = Mask(secrets.values())
-        attempt.directory.remember(attempt.grant, job.after, list(secrets.values()))
+        attempt.directory.remember(attempt.grant, attempt.after, list(secrets.values()))
         filled.told["seconds"] = round(time.monotonic() - began, 4)
         return filled
 

@@ -40,7 +40,7 @@ class Leavings:
         attempt.streams.finish()
         attempt.is_clean = is_clean
         attempt.is_bare = attempt.directory.is_bare()
-        is_quick = attempt.is_bare and not attempt.streams.has_spools
+        is_quick = attempt.is_bare and not attempt.streams.has_spools and not attempt.grant.outputs
         if is_quick and attempt.streams.output.size() <= _HASHED_HERE:
             self._captured(attempt, dict(capture.NOTHING), attempt.streams.output.seal())
         else:
@@ -103,7 +103,8 @@ class Leavings:
         if not self.put_down(attempt):
             return
         if isinstance(found, Exception):
-            self._captured(attempt, _not_kept(found), attempt.streams.output.measure())
+            body = {**_not_kept(found), **({"missing": attempt.grant.outputs} if attempt.grant.outputs else {})}
+            self._captured(attempt, body, attempt.streams.output.measure())
             return
         attempt.carried = True
         self._shipper.do(
@@ -121,6 +122,9 @@ class Leavings:
             body = _not_kept(body)
         if found.problems:
             body["problems"] = found.problems
+        missing = capture.missing(attempt.grant.outputs, found.entries if "error" not in body else [])
+        if missing:
+            body["missing"] = missing
         self._captured(attempt, body, found.seal)
 
     def _upload_again(self, attempt: Attempt, found: capture.Found) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
@@ -14,6 +15,7 @@ from turnout.agent.views import Views
 from turnout.wire import manifest, nni
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant, JobOrder
+from turnout.wire.patterns import matcher
 from turnout.wire.script import filled
 
 _KEPT = "output/"
@@ -22,7 +24,8 @@ _MOST_SAID = 1000
 
 def needs_files(grant: Grant, job: JobOrder) -> bool:
     """Whether files have to be moved to fill the directory."""
-    return job.before is not None or grant.carry is not None or needs_carrying(job)
+    has_files = job.before is not None or grant.carry is not None or grant.inputs or grant.outputs
+    return bool(has_files) or needs_carrying(job)
 
 
 class Filled(NamedTuple):
@@ -35,8 +38,8 @@ class Filled(NamedTuple):
 def fill(
     directory: RunDir, grant: Grant, job: JobOrder, cache: Cache, views: Views, is_wanted: Callable[[], bool]
 ) -> Filled:
-    """Puts the frozen files, what earlier attempts left in the output directory, the run script, data and model in
-    place.
+    """Puts the frozen files, what other runs left for it, what earlier attempts left in the output directory, the run
+    script, data and model in place.
 
     Raises what `Cache.restore` and `inputs.place` raise; the directory has to be made anew then.
     """
@@ -46,6 +49,9 @@ def fill(
             entries = cache.read_manifest(job.before, is_wanted)
             directory.make_way(entry.path for entry in entries)
             told = dict(cache.restore(entries, directory.work, is_wanted))
+        for digest, patterns in grant.inputs:
+            _put_in(cache.read_manifest(digest, is_wanted), patterns, directory.work, cache, is_wanted)
+        _make_room(directory.work, grant.outputs)
         if grant.carry is not None:
             _put_back(cache.read_manifest(grant.carry, is_wanted), directory.work, cache, is_wanted)
         directory.complete()
@@ -125,11 +131,31 @@ def _params(grant: Grant) -> Dict[str, bytes]:
     return {PARAMS: json.dumps(grant.params).encode(), nni.PARAMETERS: nni.parameters(number_of(grant), grant.params)}
 
 
+def _put_in(
+    entries: List[Entry], patterns: List[str], target: str, cache: Cache, is_wanted: Callable[[], bool]
+) -> None:
+    """What another run left, over the files that are there already."""
+    is_wanted_here = matcher(patterns)
+    _put_over([entry for entry in entries if is_wanted_here(entry.path)], target, cache, is_wanted)
+
+
+def _make_room(target: str, outputs: List[str]) -> None:
+    """The directories in which it has to leave something, as far as they are named."""
+    for pattern in outputs:
+        parts = pattern.split("/")[:-1]
+        named = list(itertools.takewhile(lambda part: not any(sign in part for sign in "*?["), parts))
+        if named:
+            os.makedirs(os.path.join(target, manifest.check_path("/".join(named))), exist_ok=True)
+
+
 def _put_back(entries: List[Entry], target: str, cache: Cache, is_wanted: Callable[[], bool]) -> None:
     """What the earlier attempts left in the output directory, over the files that are there already."""
-    left = [entry for entry in entries if entry.path.startswith(_KEPT)]
-    for entry in left:
+    _put_over([entry for entry in entries if entry.path.startswith(_KEPT)], target, cache, is_wanted)
+
+
+def _put_over(entries: List[Entry], target: str, cache: Cache, is_wanted: Callable[[], bool]) -> None:
+    for entry in entries:
         path = os.path.join(target, entry.path)
         if os.path.lexists(path):
             os.unlink(path)
-    cache.restore(left, target, is_wanted)
+    cache.restore(entries, target, is_wanted)

@@ -9,11 +9,11 @@ from turnout.cli import render
 from turnout.cli.progress import size
 from turnout.cli.standing import brief
 from turnout.client import Client
-from turnout.model.ids import parse_job_name
+from turnout.model.ids import is_job_name
 
 
 def _view(client: Client, name: str) -> dict[str, Any]:
-    return client.job(name) if parse_job_name(name) is not None else client.run(name)
+    return client.job(name) if is_job_name(name) else client.run(name)
 
 
 def attach(name: str, tail: int, json: bool) -> int:
@@ -80,7 +80,7 @@ def events(name: str, json: bool) -> None:
         return
     rows = [[event["seq"], event["time"], event["event"], _data(event["data"])] for event in found]
     render.table(["seq", "time", "event", "data"], rows, right=frozenset({0}), wraps=True)
-    if parse_job_name(name) is not None:
+    if is_job_name(name):
         view = client.job(name)
         counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
         print(f"its runs: {counts}; `turnout list runs {name}` lists them")

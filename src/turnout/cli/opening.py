@@ -5,11 +5,11 @@ from __future__ import annotations
 from turnout.cli import render
 from turnout.client import Client
 from turnout.errors import Unavailable
-from turnout.model.ids import parse_job_name
+from turnout.model.ids import is_job_name
 
 
 def open_page(name: str, *, only_print: bool, json: bool) -> None:
-    url = Client().monitor_url(name, is_job=parse_job_name(name) is not None)
+    url = Client().monitor_url(name, is_job=is_job_name(name))
     if json:
         render.print_json({"name": name, "monitor_url": url})
     elif only_print:

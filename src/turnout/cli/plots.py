@@ -10,7 +10,7 @@ from turnout.cli import render
 from turnout.cli.guessing import unknown_names
 from turnout.client import Client
 from turnout.errors import Conflict, InvalidInput, NotFound
-from turnout.model.ids import parse_job_name
+from turnout.model.ids import is_job_name
 
 _ENDINGS = (".png", ".svg", ".pdf")
 _MOST_RUNS = 200
@@ -41,7 +41,7 @@ class OfSearch:
 def plot(names: list[str], runs: OfRuns, search: OfSearch, output: Path | None, json: bool) -> None:
     """Metrics `names`, or the search that is called so: if something is said that only a search has, or it is ``job7``
     and no runs are chosen."""
-    is_job = len(names) == 1 and parse_job_name(names[0]) is not None and not runs.names and not runs.filters
+    is_job = len(names) == 1 and is_job_name(names[0]) and not runs.names and not runs.filters
     if is_job or search.is_asked:
         _plot_search(names, runs, search, output, json)
     else:

@@ -14,7 +14,7 @@ from turnout.client.lists import each_page
 from turnout.client.services import StatusWish
 from turnout.errors import InvalidInput, NotFound
 from turnout.home import current_directory
-from turnout.model.ids import parse_job_name
+from turnout.model.ids import is_job_name
 from turnout.model.state import LIVE, STAGES, TERMINAL
 
 View = dict[str, Any]
@@ -47,7 +47,7 @@ class Asked:
 def status(asked: Asked, json: bool) -> None:
     if asked.monitor and json:
         raise InvalidInput("--monitor and --json exclude each other", hint="leave one of them out")
-    if asked.name is not None and parse_job_name(asked.name) is not None and asked.job is None:
+    if asked.name is not None and is_job_name(asked.name) and asked.job is None:
         asked = replace(asked, job=asked.name)
     client = Client()
     told = _service(Client(), asked)  # a client of its own: it is busy until all is told

@@ -15,9 +15,12 @@ from turnout.errors import InvalidInput, NotFound, TurnoutError
 from turnout.model.ids import check_env_key, check_tag_key
 from turnout.model.measures import parse_seconds, parse_size
 from turnout.model.spec import CommandKind, Retry, RunSpec
+from turnout.pipeline.plan import CALL
 
 N = TypeVar("N", int, float)
 _ARGUMENTS = "$RUN_ARGS$"
+#: The program that calls a function. It is not imported: it is sent to where that is called.
+_CALLING = Path(__file__).parents[1] / "track" / "call.py"
 _BELL = "bell"
 
 
@@ -91,6 +94,8 @@ def understand(
     `listed` are the lines that the settings have for when nothing is asked for here; `several` are commands that were
     given as lists, a run each.
     """
+    if several and several[0][0] == CALL:
+        return _called(several, here)
     if several:
         return _whole(dict(enumerate(map(list, several), 1)), "commands", here)
     if command and multi is None:
@@ -121,6 +126,8 @@ def _whole(lines: dict[int, list[str]], source: str, here: Layout) -> What:
 
 def _single(command: list[str], arguments: list[list[str]], here: Layout) -> What:
     name = command[0]
+    if name == CALL:
+        return _called([[name, *each] for each in arguments], here)
     display = tuple(command)
     runs = tuple(RunSpec(argv=tuple(each)) for each in arguments)
     if name.endswith(".sh"):
@@ -139,6 +146,16 @@ def _single(command: list[str], arguments: list[list[str]], here: Layout) -> Wha
     return What(
         kind=CommandKind.COMMAND, display=display, runs=tuple(RunSpec(argv=(argv[0], *run.argv)) for run in runs)
     )
+
+
+def _called(calls: Sequence[Sequence[str]], here: Layout) -> What:
+    """Functions, by a run script that has the program which calls them."""
+    program = _CALLING.read_text(encoding="utf-8")
+    return What(
+        kind=CommandKind.PYTHON, display=(_python(here), *(calls[0] if len(calls) == 1 else calls[0][:2])),
+        runs=tuple(RunSpec(argv=tuple(each)) for each in calls),
+        script=_script("call a function", f"-c {shlex.quote(program)}", here),
+    )  # fmt: skip
 
 
 def parent_script(name: str | None, here: Layout) -> tuple[str | None, str | None]:
@@ -198,8 +215,12 @@ def _text(name: str, here: Layout) -> str:
 def python_script(name: str, here: Layout) -> str:
     """The run script for a Python file: its environment, then ``python -u``."""
     path = here.in_tree(name)
-    lines = ["#!/usr/bin/env bash", f"# made by turnout to run {path}", *here.activation]
-    lines.append(f"exec {_python(here)} -u {shlex.quote(here.from_working_dir(path))} $RUN_ARGS$")
+    return _script(f"run {path}", shlex.quote(here.from_working_dir(path)), here)
+
+
+def _script(purpose: str, program: str, here: Layout) -> str:
+    lines = ["#!/usr/bin/env bash", f"# made by turnout to {purpose}", *here.activation]
+    lines.append(f"exec {_python(here)} -u {program} {_ARGUMENTS}")
     return "\n".join(lines) + "\n"
 
 

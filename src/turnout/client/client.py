@@ -21,7 +21,8 @@ from turnout.client.results import Results
 from turnout.client.services import Services
 from turnout.errors import HubUnreachable, NotFound, TurnoutError, from_dict
 from turnout.home import Home, current_directory
-from turnout.model.ids import parse_job_name, parse_run_name
+from turnout.model.ids import is_job_name, parse_run_name
+from turnout.model.pipeline import PipelineSpec
 from turnout.model.search import Search
 from turnout.model.spec import JobSpec
 from turnout.model.state import TERMINAL
@@ -66,6 +67,21 @@ class Client(Lists, Keeping, Machines, Providing, Services, Results):
         answer = self._view("POST", "/api/jobs", body, headers=headers, timeout=_SLOW)
         recent.remember(self._home, _here(), answer)
         return answer
+
+    def submit_pipeline(self, spec: PipelineSpec, *, key: str | None = None) -> View:
+        """As `submit`: ``{"job": "job1", "steps": {"trim": {"job": "job2", "runs": ["run1", …]}, …}}``."""
+        headers = {"Idempotency-Key": key} if key is not None else {}
+        answer = self._view("POST", "/api/pipelines", encode(spec), headers=headers, timeout=_SLOW)
+        runs = [run for step in answer["steps"].values() for run in step["runs"]]
+        recent.remember(self._home, _here(), {"job": answer["job"], "runs": runs})
+        return answer
+
+    def resume_pipeline(self, job: str) -> View:
+        """Has all that failed or was given up in a pipeline done again, and nothing else: ``{"job": "job1", "steps":
+        {"trim": ["run9"], …}}`` with the new runs of each step (none yet, where these are made later), and no step of
+        which nothing is missing. Conflict for a job that is no pipeline."""
+        headers = {"Idempotency-Key": uuid.uuid4().hex}
+        return self._view("POST", _path("job", job, "resume"), headers=headers)
 
     def stands_for(self, name: str) -> str:
         """What ``$lastrun`` or ``$lastjob`` stands for: the last submitted from this directory, else of all."""
@@ -131,7 +147,7 @@ class Client(Lists, Keeping, Machines, Providing, Services, Results):
 
     def events(self, name: str) -> list[View]:
         """The history of a run; of a job, what is not told of each of its runs."""
-        is_job = parse_job_name(self.stands_for(name)) is not None
+        is_job = is_job_name(self.stands_for(name))
         return list(self._json("GET", self._job(name, "events") if is_job else self._run(name, "events")))
 
     def metrics(self, name: str, names: Sequence[str] = ()) -> dict[str, list[View]]:
@@ -140,7 +156,7 @@ class Client(Lists, Keeping, Machines, Providing, Services, Results):
 
     def why(self, name: str) -> View:
         """Why a run or job waits, or ended as it did; of a node, what it does. ``why`` are sentences."""
-        if parse_job_name(self.stands_for(name)) is not None:
+        if is_job_name(self.stands_for(name)):
             return self._view("GET", self._job(name, "why"))
         try:
             return self._view("GET", self._run(name, "why"))
@@ -170,7 +186,7 @@ class Client(Lists, Keeping, Machines, Providing, Services, Results):
         """The run (or job) once it is over; TimeoutError after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         name = self.stands_for(name)
-        path = self._job(name, "wait") if parse_job_name(name) is not None else self._run(name, "wait")
+        path = self._job(name, "wait") if is_job_name(name) else self._run(name, "wait")
         while True:
             left = _WAIT if deadline is None else min(_WAIT, deadline - time.monotonic())
             if left <= 0:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from turnout import config as configuration
-from turnout.errors import ProviderError
+from turnout.config.setting import Origin, Setting, Source, Tree, merge
+from turnout.errors import InvalidInput, ProviderError
 from turnout.snapshot import Joined, Part, Snapshot, join
 
 View = dict[str, Any]
@@ -31,6 +32,16 @@ class OwnCode:
     def joined(self, frozen: Joined) -> Joined:
         """The frozen files with the package among them."""
         return frozen if self.part is None else join([*frozen.parts, self.part])
+
+
+def with_class(gathered: configuration.Gathered, path: str, option: str) -> configuration.Gathered:
+    """The settings in which the class of that path (``package.module.Class``) is a target by that name. It is looked
+    for in the current directory first. InvalidInput when that is no path of a class."""
+    if "." not in path or not all(part.isidentifier() for part in path.split(".")):
+        raise InvalidInput(f"{option}: {path!r} is no path of a class", hint="write package.module.Class")
+    said = Setting(path, Origin(Source.OPTION, option))
+    added: Tree = {"providers": {"compute": {path: said}}, "compute-targets": {path: {"service": said}}}
+    return configuration.Gathered(merge(gathered.tree, added), gathered.problems, gathered.files)
 
 
 def named(provider: str, settings: configuration.Config) -> OwnCode | None:

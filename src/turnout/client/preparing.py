@@ -35,6 +35,8 @@ _NOT_INHERITED = (
 )  # fmt: skip
 
 _GROUPS = ("all", "minimal")
+#: Which files were frozen: of what, without what, with which secrets.
+Frozen = tuple[Path, tuple[str, ...], tuple[str, ...]]
 #: Without these hardly any program works.
 _MINIMAL = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 
@@ -90,6 +92,10 @@ class Wish:
     """what of the settings of its targets is different for this job"""
     params: Mapping[str, Any] = field(default_factory=dict)
     """what each of its runs is told as its parameters"""
+    python: str | None = None
+    """what runs Python on this machine, where no setup and no image has one; None = the one on PATH"""
+    job_type: str | None = None
+    """a class by its path, which is a target by that name"""
 
 
 class Hub(Sink, inputs.Binder, own_code.Definer, Protocol):
@@ -127,13 +133,18 @@ class Prepared:
         return replace(spec, before=kept.digest, before_files=kept.files, before_bytes=kept.total_bytes, git=kept.git)
 
 
-def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prepared:
+def prepare(
+    wish: Wish, home: Home, cwd: Path, *, remember: bool = True, frozen: dict[Frozen, Snapshot] | None = None
+) -> Prepared:
     """Checks everything, then freezes `cwd`. Without `remember` nothing at all is written, not even the stat cache.
+    What is `frozen` already is not frozen again, and what is, is put there.
 
     Raises InvalidInput, NotFound or SnapshotRefused.
     """
     project = configuration.find_project_file(cwd)
     gathered = configuration.gather(home.config_file, project, _options(wish))
+    if wish.job_type is not None:
+        gathered = own_code.with_class(gathered, wish.job_type, "--job-type")
     settings = _checked_settings(gathered)
     _check_target(settings.general.target, settings)
     if wish.nodes is None and wish.search is None:
@@ -158,15 +169,21 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True) -> Prep
     cache = home.stat_cache if remember else Path(os.devnull)  # where nothing is found and nothing can be kept
     allowed = (*code.allow_secrets, *wish.allow_secrets)
 
-    def freeze(place: Path, omit: Sequence[str] = ()) -> Snapshot:
-        if place.is_file():
-            return capture_file(place, policy=Policy(limits=limits, allow_secrets=allowed))
-        return capture(place, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
+    known: dict[Frozen, Snapshot] = {} if frozen is None else frozen
 
-    frozen = _checked(join([Part(freeze(each.source, code.code_omit), each.place) for each in layout.dirs]), layout)
+    def freeze(place: Path, omit: Sequence[str] = ()) -> Snapshot:
+        key = place, tuple(omit), allowed
+        if key not in known:
+            if place.is_file():
+                known[key] = capture_file(place, policy=Policy(limits=limits, allow_secrets=allowed))
+            else:
+                known[key] = capture(place, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
+        return known[key]
+
+    joined = _checked(join([Part(freeze(each.source, code.code_omit), each.place) for each in layout.dirs]), layout)
     if sampler is not None:
-        spec, frozen = named_samplers.bring(sampler, spec, layout, frozen, freeze)
-    return Prepared(spec, frozen, target, own_code.find(target.service, settings, frozen, freeze), others)
+        spec, joined = named_samplers.bring(sampler, spec, layout, joined, freeze)
+    return Prepared(spec, joined, target, own_code.find(target.service, settings, joined, freeze), others)
 
 
 def _others(
@@ -204,7 +221,7 @@ def _surroundings(
         cwd=cwd, dirs=code_dirs(settings.code.code_dirs, cwd),
         working_dir=tree_path(settings.code.working_dir or "", "the working directory"),
         activation=() if setup else pythons.active_here() if is_here else pythons.named(default_env),
-        python=_python(setup, default_env, is_here),
+        python=_python(setup, default_env, is_here) or wish.python,
         has_programs=is_here and setup is None,
         is_windows=settings.settings_of(target).get("os") == "windows",
     )  # fmt: skip

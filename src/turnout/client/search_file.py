@@ -20,7 +20,7 @@ from turnout.plugin.space import Space
 from turnout.search.spaces import read_space
 from turnout.search.spaces.checking import is_number
 
-_JOB = (
+JOB_KEYS = (
     "command", "target", "experiment", "workspace", "name", "tags", "env", "cpus", "memory", "gpus", "gpu-memory",
     "time", "grace", "retry", "priority", "concurrent", "setup", "docker", "working-dir", "code", "notify", "search",
     "max-runs-per-gpu", "avoid-foreign-gpus", "gpu-indices",
@@ -53,7 +53,7 @@ def from_file(content: Mapping[str, Any], path: Path, command: tuple[str, ...] =
 def from_mapping(content: Mapping[str, Any], directory: Path, command: tuple[str, ...] = ()) -> JobFile:
     if not set(content) & {"search", "command"}:  # nothing but a space
         return JobFile(Wish(command=command, search=SearchWish(space=read_space(content))), None)
-    _check_names(content, _JOB, "")
+    _check_names(content, JOB_KEYS, "")
     block = content.get("search")
     wish = _options(content, command)
     if block is not None:

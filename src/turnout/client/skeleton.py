@@ -25,14 +25,21 @@ _KINDS = {
         "pyproject.toml": "training_service.toml", "README.md": "training_service.md",
         "src/@package@/__init__.py": "training_service.py", "tests/test_contract.py": "training_service_test.py",
     },
+    "job-type": {
+        "pyproject.toml": "job_type.toml", "README.md": "job_type.md",
+        "src/@package@/__init__.py": "job_type.py", "tests/test_contract.py": "job_type_test.py",
+    },
 }  # fmt: skip
 #: What the class is called after the provider, and how it is named.
-_CLASSES = {"plain": ":@Class@Provider", "batch": ":@Class@Provider", "training-service": ".@Class@Service"}
+_CLASSES = {
+    "plain": ":@Class@Provider", "batch": ":@Class@Provider", "training-service": ".@Class@Service",
+    "job-type": ".@Class@Job",
+}  # fmt: skip
 
 
 def write(name: str, below: Path, *, kind: str) -> dict[str, Any]:
-    """All of it, or nothing; `kind`: plain, batch or training-service. InvalidInput when the name is none, Conflict
-    when there is such a provider, or directory, already."""
+    """All of it, or nothing; `kind`: plain, batch, training-service or job-type. InvalidInput when the name is none,
+    Conflict when there is such a provider, or directory, already."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is no name of a provider", hint="use small letters, digits and dashes: my-cluster"

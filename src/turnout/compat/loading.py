@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import turnout.errors
+from turnout.compat.metapipe.adapter import MetapipeJobProvider
 from turnout.compat.nni.adapter import TrainingServiceProvider
 from turnout.compat.xt.adapter import XtProvider
 from turnout.config import TargetSettings
@@ -24,7 +25,9 @@ from turnout.plugin.remote import Description, Plugin
 from turnout.plugin.telling import Telling
 
 #: What a class may be instead of a Provider.
-_ADAPTERS: tuple[type[XtProvider] | type[TrainingServiceProvider], ...] = (XtProvider, TrainingServiceProvider)
+_ADAPTERS: tuple[type[XtProvider] | type[TrainingServiceProvider] | type[MetapipeJobProvider], ...] = (
+    XtProvider, TrainingServiceProvider, MetapipeJobProvider,
+)  # fmt: skip
 #: The keys of any target and service.
 _COMMON = frozenset({*keys_of(TargetSettings), "type"})
 _OURS = str(Path(turnout.errors.__file__).parent) + os.sep

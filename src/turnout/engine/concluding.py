@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from turnout.engine.report import Telling, close_children, report, touch_changed
+from turnout.engine.following import settle
+from turnout.engine.report import Telling, report
 from turnout.model.state import Reason
 from turnout.plugin.provider import Observation
 from turnout.plugin.telling import News
@@ -116,8 +117,7 @@ def _begin(seen: Observation) -> Data:
 
 
 def _finish(tx: Tx, ledger: Ledger) -> None:
-    close_children(ledger, tx.now)
-    touch_changed(tx, ledger)
+    settle(tx, ledger)
     ledger.flush()
 
 

@@ -117,8 +117,10 @@ class Dispatch:
 
         return _then(self._store.submit(lambda tx: report(tx, telling)), answer)
 
-    def cancel(self, runs: list[int], *, by: str, stopped: str | None = None) -> Future[list[steer.Cancelled]]:
-        """`stopped`: why they are stopped early, if they are."""
+    def cancel(
+        self, runs: list[int], *, by: str, stopped: str | None = None, job: int | None = None
+    ) -> Future[list[steer.Cancelled]]:
+        """`stopped`: why they are stopped early, if they are. With `job`, all of it."""
         cause = Cause.CANCELLED if stopped is None else Cause.STOPPED
 
         def answer(cancelled: list[steer.Cancelled]) -> list[steer.Cancelled]:
@@ -131,7 +133,7 @@ class Dispatch:
                             session.stops[item.run, item.attempt] = Stop(item.run, item.attempt, cause)
             return cancelled
 
-        return _then(self._store.submit(lambda tx: steer.cancel(tx, runs, by=by, stopped=stopped)), answer)
+        return _then(self._store.submit(lambda tx: steer.cancel(tx, runs, by=by, stopped=stopped, job=job)), answer)
 
     def restart(self, runs: Collection[int], *, by: str) -> Future[list[RunRecord]]:
         """Has the attempts of these runs ended as if their nodes had been taken away; gives those that were on one."""

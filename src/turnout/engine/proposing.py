@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from turnout.engine.children import Planned, command_with, make_children
-from turnout.engine.report import close_children, touch_changed
+from turnout.engine.following import settle
 from turnout.engine.study import Study
 from turnout.model.state import RunState
 from turnout.plugin.sampler import Proposal
@@ -75,8 +75,7 @@ def make(tx: Tx, move: Move) -> list[RunRecord] | None:
             wrong = move.decision.why if move.decision.is_wrong else ""
             ready = 0 if waits else left
             ledger.apply(machine.stock(parent, ready=ready, planned=planned, is_open=stays, now=tx.now, message=wrong))
-    close_children(ledger, tx.now)
-    touch_changed(tx, ledger)
+    settle(tx, ledger)
     ledger.flush()
     is_finished = all(parent.is_terminal for run in parents if (parent := ledger.get(run)) is not None)
     if is_finished and move.parents.stages:  # its sampler has yet to hear of what ended meanwhile

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turnout.engine.caps import Caps
+from turnout.engine.following import settle
 from turnout.model.event import EventName
-from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.record import (
     FENCED,
@@ -133,8 +133,7 @@ class _Work:
         self._marks.flush()
 
     def finish(self) -> Receipt:
-        close_children(self._ledger, self._tx.now)
-        touch_changed(self._tx, self._ledger)
+        settle(self._tx, self._ledger)
         self._ledger.flush()
         set_after(self._tx, self._after)
         return self._receipt
@@ -177,27 +176,6 @@ def _is_shallow(value: object, levels: int = 32) -> bool:
     """Whether a value a run recorded is nested so little that it can be written down without running out of stack."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return levels > 0 and all(_is_shallow(item, levels - 1) for item in inside)
-
-
-def close_children(ledger: Ledger, now: float) -> None:
-    """Tells the parents of those children that just ended. Who looks after searches hears of one that is over, and of
-    a run that failed."""
-    ended = [record for record in ledger.ended() if record.parent is not None]
-    ledger.load(record.parent for record in ended if record.parent is not None)
-    for child in ended:
-        parent = ledger.get(child.parent) if child.parent is not None else None
-        if parent is not None and not parent.is_terminal:
-            after = ledger.apply(machine.child_ended(parent, child, now))
-            if after.stage and (after.is_terminal or child.state is RunState.FAILED):
-                ledger.touch("searches")
-
-
-def touch_changed(tx: Tx, ledger: Ledger) -> None:
-    """Wakes those who wait for the end of a job, and nodes when there is something to take again."""
-    if ledger.ended():
-        tx.touch("jobs", "runs")
-    if ledger.has_requeued():
-        tx.touch("queue")
 
 
 def _parse(fact: Fact) -> NodeFact:

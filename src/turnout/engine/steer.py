@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from turnout.engine.changing import begin
-from turnout.engine.report import close_children, touch_changed
+from turnout.engine.following import Why, give_up_step, settle
 from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.record import Cause, Lost, Refusal, Returned, RunRecord
+from turnout.store import pipelines
 from turnout.store.ledger import Ledger
-from turnout.store.queue import live_children, names_of, runs_of_agent
+from turnout.store.queue import live_children, live_runs, names_of, runs_of_agent
 from turnout.store.writer import Tx
 from turnout.wire.messages import Attempt
 
@@ -32,12 +33,18 @@ class Cancelled:
     agent: int | None
 
 
-def cancel(tx: Tx, runs: Iterable[int], *, by: str, stopped: str | None = None) -> list[Cancelled]:
-    """Cancels these runs and the children of parents among them. Idempotent. `stopped`: why they are stopped early,
-    which is how they end then."""
+def cancel(
+    tx: Tx, runs: Iterable[int], *, by: str, stopped: str | None = None, job: int | None = None
+) -> list[Cancelled]:
+    """Cancels these runs and the children of parents among them; all of a `job`, and of its steps, also those that are
+    not made yet. Idempotent. `stopped`: why they are stopped early, which is how they end then."""
     cause = Cause.CANCELLED if stopped is None else Cause.STOPPED
     wanted = set(runs)
     ledger = Ledger(tx)
+    if job is not None:
+        for late in pipelines.late_steps(tx, job):
+            give_up_step(tx, ledger, late, Why(f"it was cancelled by {by}"))
+        wanted.update(live_runs(tx.connection, job=job))
     ledger.load(wanted)
     wanted |= live_children(tx, wanted)  # now that their parents are locked, no more are made
     ledger.load(wanted)
@@ -46,8 +53,7 @@ def cancel(tx: Tx, runs: Iterable[int], *, by: str, stopped: str | None = None) 
         step = machine.request_cancel(record, cause, by, tx.now, stopped or "")
         if not isinstance(step, Refusal):
             ledger.apply(step)
-    close_children(ledger, tx.now)
-    touch_changed(tx, ledger)
+    settle(tx, ledger)
     ledger.flush()
     names = names_of(tx, before)
     return [_describe(names[run], record, ledger.get(run)) for run, record in before.items()]
@@ -76,7 +82,7 @@ def release(tx: Tx, runs: Iterable[int]) -> list[int]:
     """Lets those of these runs into the queue that were held; gives them. Idempotent."""
     ledger = Ledger(tx)
     ledger.load(runs)
-    held = [run for run in set(runs) if (record := ledger.get(run)) is not None and record.state is RunState.CREATED]
+    held = [run for run in set(runs) if (record := ledger.get(run)) is not None and _is_held(record)]
     begin(tx, held)
     for run in held:
         record = ledger.get(run)
@@ -86,6 +92,11 @@ def release(tx: Tx, runs: Iterable[int]) -> list[int]:
     if held:
         tx.touch("queue", "runs")
     return sorted(held)
+
+
+def _is_held(record: RunRecord) -> bool:
+    """Whether it is a person that it waits for."""
+    return record.state is RunState.CREATED and not record.blocked
 
 
 def lose(
@@ -114,8 +125,7 @@ def lose(
         if not isinstance(step, Refusal):
             ledger.apply(step)
             lost.append(run)
-    close_children(ledger, tx.now)
-    touch_changed(tx, ledger)
+    settle(tx, ledger)
     ledger.flush()
     return lost
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
 from turnout.engine.family import Family
+from turnout.engine.following import settle
 from turnout.model.ids import job_name
 from turnout.model.spec import JobSpec
 from turnout.schedule import machine
@@ -16,6 +17,7 @@ from turnout.schedule.record import RunRecord
 from turnout.store.agents import is_gone, set_kept
 from turnout.store.jobs import Job, environment_digests, load_environment, load_jobs
 from turnout.store.ledger import Ledger
+from turnout.store.pipelines import left_for
 from turnout.store.queue import Entry, held_runs, waiting_runs
 from turnout.store.store import Connection
 from turnout.store.writer import Tx
@@ -25,6 +27,7 @@ _LOOK_AT_MOST = 2000
 _LOOK_AT_ONCE = 250
 _GRANT_AT_MOST = 128
 _JOBS_KEPT = 1000
+Left = list[tuple[str, list[str]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +105,15 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> Taken:
     for item in placed:
         ledger.add(entries[item.run].record)
     grants = []
+    left = _left_for(tx, jobs, [entries[item.run] for item in placed])
     for run, copies in groupby(placed, key=lambda item: item.run):
         items = list(copies)
         job = jobs.get(tx, entries[run].job)
         for item, (entry, record) in zip(items, family.next_runs(ledger, entries[run], job, len(items)), strict=True):
             claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
-            grants.append(_grant(entry, claimed, job, item.slots))
+            grants.append(_grant(entry, claimed, job, item.slots, left))
     family.drain(ledger)
+    settle(tx, ledger)  # the last child of several parents was taken: the others may be over
     ledger.flush()
     if any(grant.keep for grant in grants):
         set_kept(tx, taker.agent, True)
@@ -120,11 +125,12 @@ def held_by(tx: Tx, jobs: Jobs, agent: int, max_runs: int) -> tuple[list[Grant],
     """What the store says this agent has: its attempts as grants, and for each whether its end was asked for."""
     grants: list[Grant] = []
     stops: dict[Attempt, str | None] = {}
-    for entry in held_runs(tx, agent):
+    held = held_runs(tx, agent)
+    left = _left_for(tx, jobs, held)
+    for entry in held:
         job = jobs.get(tx, entry.job)
-        grants.append(
-            _grant(entry, entry.record, job, slots_of(_waiting(entry, job, 1, job.spec.concurrent), max_runs))
-        )
+        slots = slots_of(_waiting(entry, job, 1, job.spec.concurrent), max_runs)
+        grants.append(_grant(entry, entry.record, job, slots, left))
         stops[entry.record.id, entry.record.attempt] = entry.record.cancel
     return grants, stops
 
@@ -146,12 +152,19 @@ def _waiting(entry: Entry, job: Job, copies: int, concurrent: int | None) -> Wai
     )  # fmt: skip
 
 
-def _grant(entry: Entry, record: RunRecord, job: Job, slots: float) -> Grant:
+def _left_for(tx: Tx, jobs: Jobs, entries: Iterable[Entry]) -> dict[int, Left]:
+    """What was left for those that are runs of pipelines, or children of such a run; by the run that waited."""
+    of_steps = [entry for entry in entries if jobs.get(tx, entry.job).pipeline is not None]
+    return left_for(tx, {entry.record.parent or entry.record.id: entry.job for entry in of_steps})
+
+
+def _grant(entry: Entry, record: RunRecord, job: Job, slots: float, left: Mapping[int, Left]) -> Grant:
     need = job.spec.resources
     return Grant(
         run=record.id, attempt=record.attempt, name=entry.name, job=job.id, argv=entry.argv, params=entry.params,
         slots=slots, memory=need.memory or 0, gpus=need.gpus or 0, gpu_memory=need.gpu_memory or 0, carry=entry.after,
-        script=record.is_parent, keep=job.spec.keep_node,
+        script=record.is_parent, keep=job.spec.keep_node, inputs=left.get(record.parent or record.id, []),
+        outputs=entry.outputs,
     )  # fmt: skip
 
 

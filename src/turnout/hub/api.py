@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
@@ -16,8 +17,9 @@ from turnout._version import __version__
 from turnout.engine import steer
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.making import Makers
+from turnout.engine.resuming import resume
 from turnout.engine.study import check_search
-from turnout.engine.submit import Submission, submit
+from turnout.engine.submit import PipelineSubmission, Submission, submit, submit_pipeline
 from turnout.errors import InvalidInput, NotFound
 from turnout.hub import listing, looking, shares
 from turnout.hub.adjusting import Adjusting
@@ -29,9 +31,10 @@ from turnout.hub.notifier import Notifier
 from turnout.hub.reading import Key, Streamed, reading
 from turnout.hub.snapshots import Snapshots
 from turnout.model.ids import target_of
+from turnout.model.pipeline import PipelineSpec
 from turnout.model.search import Search
-from turnout.model.spec import JobSpec
-from turnout.spec.check import check
+from turnout.model.spec import JobSpec, RunSpec
+from turnout.spec.check import check, check_pipeline
 from turnout.store import naming, overviews, reads
 from turnout.store.queue import live_runs, names_of
 from turnout.store.requests import once
@@ -125,6 +128,35 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     async def submit_job(
         request: Request, spec: JobSpec, idempotency_key: Annotated[str, Header(min_length=8, max_length=128)]
     ) -> dict[str, Any]:
+        await examine(spec)
+        adjusted = await run_in_threadpool(hub.adjusting.adjust, spec, principal="user", key=idempotency_key)
+        submission = Submission(
+            spec=adjusted.spec, principal="user", key=idempotency_key, body=await request.body(),
+            numbers=adjusted.numbers,
+        )  # fmt: skip
+        return await asyncio.wrap_future(store.submit(lambda tx: submit(tx, submission)))
+
+    @router.post("/pipelines")
+    async def submit_steps(
+        request: Request, spec: PipelineSpec, idempotency_key: Annotated[str, Header(min_length=8, max_length=128)]
+    ) -> dict[str, Any]:
+        check_pipeline(spec)
+        for step in spec.steps:
+            await examine(step.job if step.late is None else replace(step.job, runs=(RunSpec(argv=("true",)),)))
+        submission = PipelineSubmission(spec=spec, principal="user", key=idempotency_key, body=await request.body())
+        return await asyncio.wrap_future(store.submit(lambda tx: submit_pipeline(tx, submission)))
+
+    @router.post("/jobs/{name}/resume")
+    async def resume_pipeline(name: str, idempotency_key: Key = None) -> dict[str, Any]:
+        job = await reading(store, lambda connection: reads.find_job(connection, name))
+
+        def work(tx: Tx) -> dict[str, Any]:
+            return once(tx, idempotency_key, f"resume {job}", lambda: resume(tx, job))
+
+        return await asyncio.wrap_future(store.submit(work))
+
+    async def examine(spec: JobSpec) -> None:
+        """Whether it is sound, and what it names is here."""
         check(spec)
         if spec.where not in hub.places():
             known = ", ".join(sorted({target_of(place) for place in hub.places()}))
@@ -140,12 +172,6 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
             raise InvalidInput("the snapshot, or a file of it, is not here", hint=hint)
         if spec.search is not None:
             await run_in_threadpool(check_search, spec.search, spec.before, hub.makers)
-        adjusted = await run_in_threadpool(hub.adjusting.adjust, spec, principal="user", key=idempotency_key)
-        submission = Submission(
-            spec=adjusted.spec, principal="user", key=idempotency_key, body=await request.body(),
-            numbers=adjusted.numbers,
-        )  # fmt: skip
-        return await asyncio.wrap_future(store.submit(lambda tx: submit(tx, submission)))
 
     @router.post("/searches/check")
     async def check_one_search(search: Search) -> dict[str, Any]:
@@ -170,9 +196,10 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         if [bool(wanted.runs), wanted.job is not None, wanted.all].count(True) != 1:
             raise InvalidInput("say what to cancel", hint="cancel run NAME…, cancel job NAME, or cancel all")
         runs = await reading(store, select)
+        job = await reading(store, lambda connection: wanted.job and reads.find_job(connection, wanted.job))
         # What is stopped early is told to its service as such, by who looks after it there.
         there = await run_in_threadpool(hub.cancels.there, runs) if wanted.stopped is None else {}
-        done = await asyncio.wrap_future(dispatch.cancel(runs, by="user", stopped=wanted.stopped))
+        done = await asyncio.wrap_future(dispatch.cancel(runs, by="user", stopped=wanted.stopped, job=job or None))
         notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
         # Second: what ends because its service ended it must be known as cancelled by then.
         records = (

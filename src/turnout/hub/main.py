@@ -27,6 +27,7 @@ from turnout.config.checking import checked
 from turnout.config.reference import PREFIX
 from turnout.engine.desk import Desk
 from turnout.engine.dispatch import Dispatch
+from turnout.engine.expanding import Expander
 from turnout.engine.fleet import Fleet
 from turnout.engine.hosts import Hosts
 from turnout.engine.loop import Loop
@@ -100,6 +101,7 @@ class Hub:
         code = Code(self._blobs, home.root / "plugins" / "searches", home.root / "logs")
         self._makers = Makers(None if is_shared else code)
         self._desk = Desk(self._store, self._end_runs, self._makers)
+        self._expander = Expander(self._store, self._blobs, self._end_pipeline)
         self._tokens = AgentTokens(self._store)
         self._sessions = Sessions(LeaseTable(self._settings.hub.lease, self._settings.hub.lease * _MARGIN))
         self._heard_trials = HeardTrials(self._store, self._sessions)
@@ -140,6 +142,7 @@ class Hub:
         servers = self._make_servers()
         self._engine.start()
         self._desk.start()
+        self._expander.start()
         tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]
         while not all(server.started for server, _ in servers):
             if any(task.done() for task in tasks):
@@ -158,6 +161,7 @@ class Hub:
     def close(self) -> None:
         """Writes what was accepted and leaves nothing behind but the state."""
         self._desk.stop()
+        self._expander.stop()
         self._engine.stop()
         self._hosts.close()
         self._makers.close()
@@ -232,6 +236,7 @@ class Hub:
         self._quiet.stir(topics)  # before anyone is woken
         self._notices.stir()
         self._desk.stir(topics)
+        self._expander.stir(topics)
         self.notifier.publish(topics)
         if any(topic.startswith("queue") for topic in topics):
             self._engine.wake()
@@ -240,6 +245,11 @@ class Hub:
         """Their nodes are told at once."""
         agents = self._dispatch.end(runs)
         self.notifier.publish(frozenset(f"agent:{agent}" for agent in agents))
+
+    def _end_pipeline(self, job: int) -> None:
+        """The first failure shall end all of it."""
+        done = self._dispatch.cancel([], by="--fail-fast", job=job).result()
+        self.notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
 
     def _after_round(self) -> None:
         if time.monotonic() - self._last_client > _QUIET_SECONDS:

@@ -13,11 +13,13 @@ from turnout import query
 from turnout.engine.sessions import Sessions
 from turnout.errors import NotFound
 from turnout.model.event import EventName
+from turnout.model.ids import is_job_name, parse_run_name
 from turnout.model.spec import JobSpec
+from turnout.model.state import RunState
 from turnout.schedule.explain import Place, Situation, explain, explain_next
 from turnout.schedule.seeking import explain_search
-from turnout.schedule.summary import explain_job, explain_node
-from turnout.store import reads, search, search_runs, search_views
+from turnout.schedule.summary import explain_job, explain_node, explain_steps
+from turnout.store import pipelines, reads, search, search_runs, search_views
 from turnout.store.groups import groups_of
 from turnout.store.jobs import load_jobs
 from turnout.store.store import Connection, Store
@@ -27,7 +29,11 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
     router = APIRouter()
 
     def look_at_run(name: str) -> dict[str, Any]:
+        """Of a step that has several runs, and is called so, all of it."""
         with store.read() as connection:
+            step = None
+            if is_job_name(name) or (parse_run_name(name) is None and (step := _step(connection, name)) is not None):
+                return look_at_job(step or name)
             view = _shown(connection, name)
             job = reads.find_job(connection, view["job"])
             spec = load_jobs(connection, {job})[job].spec
@@ -46,6 +52,7 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
             shown = search_views.show(connection, job) if is_sought else None
         there = place(spec.where, job)
         waiting = explain(situation, there) if situation is not None else []
+        steps = explain_steps(view) if view["steps"] else []
         searched = explain_search(shown) if shown is not None else []
         if situation is None and shown is not None:  # its parents are at work, and one that is not made has no name
             coming = Situation(
@@ -55,7 +62,11 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
             searched += explain_next(coming, there)
         if waiting[:1] == searched[:1]:  # its parent waits because it is paused
             waiting = []
-        return {"job": view["name"], "state": view["state"], "why": [*searched, *explain_job(view, found, waiting)]}
+        return {
+            "job": view["name"],
+            "state": view["state"],
+            "why": [*searched, *steps, *explain_job(view, found, waiting)],
+        }
 
     def look_at_node(name: str) -> dict[str, Any]:
         now = time.monotonic()
@@ -96,6 +107,10 @@ def explain_node_past(node: str, runs: list[dict[str, Any]]) -> list[str]:
     return [line for line in explain_node(node, runs, is_silent=False, is_kept=False, max_runs=0) if "why run" in line]
 
 
+def _step(connection: Connection, name: str) -> str | None:
+    return reads.step_of_several(connection, reads.find_run(connection, name))
+
+
 def _shown(connection: Connection, run: str) -> dict[str, Any]:
     (view,) = reads.show_runs(connection, [reads.find_run(connection, run)], children=True)
     return view
@@ -110,4 +125,5 @@ def _situation(connection: Connection, spec: JobSpec, view: dict[str, Any], job:
         setup=spec.setup.name if spec.setup is not None and is_staged else "",
         kept=reads.kept_directory(connection, run, view["attempts"]),
         search=search_views.show(connection, job) if spec.search is not None and view["parent"] is None else None,
+        awaits=pipelines.awaited(connection, run, job) if view["state"] == RunState.CREATED else [],
     )  # fmt: skip

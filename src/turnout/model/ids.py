@@ -9,6 +9,7 @@ from turnout.errors import InvalidInput
 
 _RUN = re.compile(r"run(\d{1,18})(?:\.(\d{1,9}))?\Z", re.ASCII)
 _JOB = re.compile(r"job(\d{1,18})\Z", re.ASCII)
+_STEP = re.compile(r"job(\d{1,18})\.([\w.@+-]{1,128})\Z")
 _LABEL = re.compile(r"[^\W_][\w.@+-]{0,127}\Z")
 _TAG_KEY = re.compile(r"[A-Za-z_][\w.-]{0,63}\Z", re.ASCII)
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9_][\w.+-]{0,127}@)?[A-Za-z0-9_:\[][\w.:%\[\]-]{0,254}\Z", re.ASCII)
@@ -34,6 +35,17 @@ def parse_run_name(text: str) -> tuple[int, int | None] | None:
 def parse_job_name(text: str) -> int | None:
     found = _JOB.match(text)
     return int(found[1]) if found else None
+
+
+def parse_step_name(text: str) -> tuple[int, str] | None:
+    """``(9, "trim")`` for ``job9.trim``, a step of a pipeline; None for anything else."""
+    found = _STEP.match(text)
+    return (int(found[1]), found[2]) if found else None
+
+
+def is_job_name(text: str) -> bool:
+    """Whether it can only be a job: ``job7``, or ``job9.trim``, which is a step."""
+    return _JOB.match(text) is not None or _STEP.match(text) is not None
 
 
 def span_of(first: str, last: str) -> str:

@@ -15,6 +15,7 @@ class CommandKind(StrEnum):
     SCRIPT = "script"  # a run script of the user's (.sh); $RUN_ARGS$ becomes the run's arguments
     PYTHON = "python"  # a Python file; a default run script is made for it
     COMMAND = "command"  # anything else: an argv, executed as it is
+    PIPELINE = "pipeline"  # nothing itself: its steps are jobs
 
 
 class Schedule(StrEnum):
@@ -54,11 +55,13 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """One run of a job: the arguments that differ from its siblings'."""
+    """One run of a job: the arguments that differ from its siblings'. `outputs` are paths and patterns of what it has
+    to leave in its directory; without that it has failed."""
 
     argv: tuple[str, ...]
     params: dict[str, object] = field(default_factory=dict)
     label: str | None = None
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,7 @@ class JobSpec:
     `place` is the target as the job's settings have it (see `turnout.model.ids.place_name`), None = as the hub does.
     `notify` is what happens when the job is over: ``bell`` at the terminal that waits, or a command that the hub runs.
     `umask` is for the files the runs make; None = the node's, which lets nobody else read them.
+    `fail_fast`, of a pipeline: the first failure ends all of it, and not only what depends on that.
     `search`: the single entry in `runs` is the PARENT of runs with parameters that a sampler proposes; `concurrent` is
     then for all of them together. `also` are further targets, with a parent each, that take some of them.
     """
@@ -142,6 +146,7 @@ class JobSpec:
     container: Container | None = None
     working_dir: str = ""
     notify: str | None = None
+    fail_fast: bool = False
     search: Search | None = None
     also: tuple[Elsewhere, ...] = ()
 

@@ -33,6 +33,8 @@ class Reason(StrEnum):
     USER = "user"
     BUDGET = "budget"
     INFRA = "infra"
+    NO_OUTPUT = "no_output"
+    CONDITION = "condition"
 
 
 TERMINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED, RunState.STOPPED})

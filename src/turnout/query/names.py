@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from turnout.errors import InvalidInput
-from turnout.model.ids import parse_job_name, parse_run_name
+from turnout.model.ids import parse_job_name, parse_run_name, parse_step_name
 
 _RANGE = re.compile(r"((?:run|job)[\d.]+)(?:-|\.\.)((?:run|job)?[\d.]+)\Z", re.ASCII)
 
@@ -50,7 +50,15 @@ class Word:
     text: str
 
 
-Named = OneRun | RunRange | JobRange | Pattern | Word
+@dataclass(frozen=True, slots=True)
+class StepRuns:
+    """All runs of a step of a pipeline: ``job9.trim``."""
+
+    job: int
+    step: str
+
+
+Named = OneRun | RunRange | JobRange | StepRuns | Pattern | Word
 
 
 def parse_name(text: str) -> Named:
@@ -65,6 +73,9 @@ def parse_name(text: str) -> Named:
     found = _RANGE.match(text)
     if found is not None:
         return _range(text, found[1], found[2])
+    step = parse_step_name(text)
+    if step is not None:
+        return StepRuns(*step)
     return Pattern(text) if "*" in text or "?" in text else Word(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from turnout.model.measures import span, write_size
 from turnout.model.spec import Resources
@@ -25,14 +25,25 @@ _ENDED = {
     "rejected": "the target refused it",
     "no_capacity": "the target can never give what it asks for",
     "budget": "the budget was used up",
+    "no_output": "its command ended well, but {message}",
+    "condition": "it was skipped: {message}",
     "preempted": "its node was taken away, and no further attempt was left",
 }
 _DOES = {"starting": "prepares its directory", "running": "executes", "finishing": "keeps what it left behind"}
 _BECAME = {"failed": "failed", "cancelled": "was cancelled", "stopped": "was stopped"}
 #: Messages of nodes that tell no more than the reason does.
 _SAID = re.compile(r"exit code \d+|killed by \w+|time limit reached|out of memory|cancelled|stopped|preempted")
+_SHOWN = 3
 _AGAIN = "`turnout rerun {name}` runs it once more."
 _OVER = frozenset({"completed", "failed", "cancelled", "stopped"})
+
+
+class Awaited(NamedTuple):
+    """A run that another waits for, or a step whose runs are not made yet (`name` is empty then)."""
+
+    name: str
+    step: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +51,7 @@ class Situation:
     """The run as it is shown, its attempts, how many runs wait before it (None: it does not wait), what it asks for,
     how many runs of its job may be at once on one node (None: any number), the setup that is being made for it, if one
     is, and the directory that is kept with its node until that is released. Of a parent whose children a sampler
-    proposes, the `search` as it is shown."""
+    proposes, the `search` as it is shown. One of a pipeline `awaits` others."""
 
     run: Mapping[str, Any]
     attempts: list[dict[str, Any]]
@@ -50,6 +61,7 @@ class Situation:
     setup: str = ""
     kept: str = ""
     search: Mapping[str, Any] | None = None
+    awaits: Sequence[Awaited] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +118,18 @@ class Place:
         return [node for node in self.nodes if node.is_up]
 
 
+def _awaiting(awaits: Sequence[Awaited]) -> list[str]:
+    """Those that are under way are told first: the others wait for them, or with it."""
+    order = ("finishing", "running", "starting", "queued", "created")
+    told = sorted(awaits, key=lambda each: order.index(each.state) if each.state in order else len(order))
+    shown = ", ".join(
+        f"{each.name} ({each.step}), which is {each.state}" if each.name else f"{each.step}, which has not begun"
+        for each in told[:_SHOWN]
+    )
+    more = f", and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
+    return [f"It waits for {shown}{more}."]
+
+
 def explain(situation: Situation, place: Place | None) -> list[str]:
     """`place` is the run's target; None when there is no such target any more."""
     run = situation.run
@@ -113,6 +137,8 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
     searched = explain_search(situation.search) if situation.search is not None else []
     if state in _OVER:
         return [*_end(situation), *searched, *_earlier(situation), *_kept(situation)]
+    if state == "created" and situation.awaits:
+        return _awaiting(situation.awaits)
     if state == "created":
         return [f"It is held. `turnout release {run['name']}` lets it into the queue."]
     if situation.search is not None and situation.search["state"] == "paused":

@@ -57,6 +57,23 @@ def enqueue(record: RunRecord, now: float) -> Step:
     return Step(record._replace(state=RunState.QUEUED, queued=now), ((EventName.QUEUED, {}),))
 
 
+def unblock(record: RunRecord, count: int = 1) -> Step:
+    """So many of the things that a created run waits for have happened; after the last of them it may be enqueued."""
+    assert record.state is RunState.CREATED and record.blocked >= count
+    return Step(record._replace(blocked=record.blocked - count), ())
+
+
+def abandon(record: RunRecord, why: str, now: float, reason: Reason = Reason.DEPENDENCY) -> Step | Refusal:
+    """Something that the run waits for will not happen, or (CONDITION) it is not to be done: it ends without having
+    begun. Idempotent."""
+    if record.state is not RunState.CREATED:
+        return DUPLICATE
+    ended = _closed_stage(record._replace(remaining=0))
+    ended = ended._replace(state=RunState.CANCELLED, reason=reason, message=why, ended=now)
+    data: Data = {"state": ended.state, "reason": ended.reason, "message": why}
+    return Step(ended, ((EventName.ENDED, data),))
+
+
 def claim(record: RunRecord, *, node: str, agent: int, now: float) -> Step:
     """A queued run goes to a node as its next attempt; a parent, for its script. The caller made sure that it waits."""
     assert not record.on_node and (record.state is RunState.QUEUED or record.is_parent)
@@ -186,6 +203,16 @@ def verdict(record: RunRecord) -> tuple[RunState, Reason | None]:
     return _VERDICT[record.cause]
 
 
+def outcome(record: RunRecord, captured: Data) -> tuple[RunState, Reason | None, str]:
+    """The verdict on a run of which this was captured, and what there is to say of it."""
+    state, reason = verdict(record)
+    missing = captured.get("missing")
+    if state is RunState.COMPLETED and isinstance(missing, list) and missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return RunState.FAILED, Reason.NO_OUTPUT, f"it left no {missing[0]}{more}"
+    return state, reason, record.message
+
+
 def said(record: RunRecord, message: str) -> str:
     """What there is to say of an end with this message: why it was asked for, if a search did."""
     return record.message if record.cancel in (Cause.STOPPED, Cause.BUDGET) else message
@@ -213,8 +240,8 @@ def _capture(record: RunRecord, data: Data, now: float) -> Step | Refusal:
     if record.progress < Progress.ENDED:
         return DUPLICATE
     captured: tuple[EventName, Data] = (EventName.CAPTURE_AFTER, data)
-    state, reason = verdict(record)
-    record = record._replace(progress=Progress.CAPTURED, reason=reason)
+    state, reason, message = outcome(record, data)
+    record = record._replace(progress=Progress.CAPTURED, reason=reason, message=message)
     if state is RunState.FAILED and not record.is_cancelled:
         retried = _retry(record, now)
         if retried is not None:

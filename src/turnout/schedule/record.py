@@ -58,8 +58,9 @@ class RunRecord(NamedTuple):
     `remaining` of them are still to be made, `open_children` are made and not ended. Of a search (`stage`), `remaining`
     are those that were proposed, and it is not over while it is OPEN. `good_children` completed, or were ended early on
     purpose. `cancel` is the end that was
-    asked for: of the run, or (PREEMPTED) of its current attempt. A tuple, because every step makes a new one: ten for a
-    plain run.
+    asked for: of the run, or (PREEMPTED) of its current attempt. One that is `blocked` waits for so many others to be
+    over before it enters the queue; others may wait for one of a `step`. A tuple, because every step of the machine
+    makes a new one: ten for a plain run.
     """
 
     id: int
@@ -88,6 +89,8 @@ class RunRecord(NamedTuple):
     started: float | None = None
     ended: float | None = None
     event_seq: int = 0
+    blocked: int = 0
+    step: int = 0
 
     @property
     def is_parent(self) -> bool:

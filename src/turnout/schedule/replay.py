@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from turnout.model.event import EventName
 from turnout.model.state import Reason, RunState
-from turnout.schedule.machine import said, verdict
+from turnout.schedule.machine import outcome, said
 from turnout.schedule.record import Cause, Data, Progress, RunRecord, Stage
 
-#: Fields that are not in a run's own events: whose agent has it, and what its children count.
-NOT_IN_EVENTS = frozenset({"agent", "open_children", "failed_children", "good_children"})
+#: Fields that are not in a run's own events: whose agent has it, what its children count, how many others it waits for.
+NOT_IN_EVENTS = frozenset({"agent", "open_children", "failed_children", "good_children", "blocked"})
 _LOSSES = frozenset({Reason.NODE_LOST, Reason.INFRA, Reason.PREEMPTED})
 
 
@@ -54,8 +54,8 @@ def _fold(record: RunRecord, past: PastEvent) -> RunRecord:
             return _closed(record, data, time) if "state" in data else _ended(record, data)
         case EventName.CAPTURE_AFTER:
             assert record.cause is not None
-            state, reason = verdict(record)
-            return record._replace(progress=Progress.CAPTURED, state=state, reason=reason, ended=time)
+            state, reason, message = outcome(record, data)
+            return record._replace(progress=Progress.CAPTURED, state=state, reason=reason, message=message, ended=time)
         case EventName.NODE_LOST:
             return record._replace(
                 reason=Reason(str(data["reason"])), cause=Cause.INFRA, exit_code=None, signal=None,
@@ -103,10 +103,11 @@ def _closed(record: RunRecord, data: Data, time: float) -> RunRecord:
     """It ended without a word from a node: lost for good, cancelled while it waited, or with its last child."""
     reason = data.get("reason")
     record = record._replace(
-        state=RunState(str(data["state"])), reason=Reason(str(reason)) if reason else None, ended=time
-    )
+        state=RunState(str(data["state"])), reason=Reason(str(reason)) if reason else None, ended=time,
+        remaining=0, stage=_no_more(record),
+    )  # fmt: skip
     if "planned" not in data:
-        return record
+        return record._replace(message=str(data.get("message", record.message)))
     return record._replace(
         exit_code=_maybe_int(data["exit_code"]), signal=_maybe_int(data["signal"]), message=str(data["message"])
     )

@@ -11,14 +11,21 @@ Run = Mapping[str, Any]
 Group = Mapping[str, Any]
 """runs that stand or ended in the same way: `state`, `count`, the first `names`; the `nodes` they are on; `reason`,
 `exit_code` and `signal` of those that ended"""
+Job = Mapping[str, Any]
 _MOST_GROUPS = 5
+_MOST_STEPS = 20
 _UNWELL = ("failed", "cancelled", "stopped")
 
 
 def explain_job(job: Mapping[str, Any], groups: Sequence[Group], waiting: Sequence[str]) -> list[str]:
     """`groups` are the job's runs but those that completed; `waiting` says why the first of those that wait does."""
+    is_pipeline = bool(job["steps"] or job["pipeline"])
     lines = [_counted(job["counts"])]
-    lines += [_standing(job["name"], group, waiting) for group in groups if group["state"] not in _UNWELL]
+    lines += [
+        _standing(job["name"], group, waiting, is_pipeline=is_pipeline)
+        for group in groups
+        if group["state"] not in _UNWELL
+    ]
     lines += _ended(groups)
     states = {group["state"] for group in groups}
     if "failed" in states:
@@ -28,6 +35,27 @@ def explain_job(job: Mapping[str, Any], groups: Sequence[Group], waiting: Sequen
     elif states != {"created"}:
         lines.append(f"`turnout attach {job['name']}` follows it.")
     return lines
+
+
+def explain_steps(pipeline: Job) -> list[str]:
+    """Which steps of a pipeline go on, which wait for which, and what to do when some did not end well."""
+    steps = pipeline["steps"]
+    by_name = {step["name"]: step for step in steps}
+    going = [step["name"] for step in steps if any(step["counts"].get(state) for state in (*ON_NODE, "queued"))]
+    unwell = [step for step in steps if step["state"] in ("failed", "cancelled")]
+    lines = []
+    if going:
+        lines.append(f"At work: {', '.join(going)}.")
+    for step in steps:
+        needs = [name for name in step["needs"] if by_name[name]["live"] or by_name[name]["is_late"]]
+        if (step["live"] or step["is_late"]) and step["name"] not in going and needs:
+            lines.append(f"{step['name']} waits for {', '.join(needs)}.")
+    if unwell and not going:
+        name = pipeline["name"]
+        lines.append(f"Not well: {', '.join(each['name'] for each in unwell)}; `turnout why {name}.STEP` tells of one.")
+        lines.append(f"`turnout resume {name}` does what is missing, and nothing else.")
+    more = len(lines) - _MOST_STEPS
+    return lines if more <= 0 else [*lines[:_MOST_STEPS], f"… and {more} more."]
 
 
 def explain_node(node: str, runs: Sequence[Run], *, is_silent: bool, is_kept: bool, max_runs: int) -> list[str]:
@@ -53,9 +81,11 @@ def _counted(counts: Mapping[str, int]) -> str:
     return f"Of its {total} runs: {parts}." if total != 1 else f"Its only run is {parts.split(' ', 1)[1]}."
 
 
-def _standing(job: str, group: Group, waiting: Sequence[str]) -> str:
+def _standing(job: str, group: Group, waiting: Sequence[str], *, is_pipeline: bool) -> str:
     """Of runs that are not over."""
     names = _names(group)
+    if group["state"] == "created" and is_pipeline:
+        return f"{names} {_verb(group, 'waits', 'wait')} for what is before {_verb(group, 'it', 'them')}."
     if group["state"] == "created":
         let_go = f"`turnout release {job}` lets {_verb(group, 'it', 'them')} go"
         return f"{names} {_verb(group, 'is', 'are')} held; {let_go}."

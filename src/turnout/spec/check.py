@@ -10,6 +10,7 @@ from turnout.model.container import PULLS
 from turnout.model.ids import check_env_key, check_label, check_param_name, check_pattern, check_tag_key, target_of
 from turnout.model.inputs import Action
 from turnout.model.limits import check_amount
+from turnout.model.pipeline import PipelineSpec
 from turnout.model.search import LONGEST_SECONDS, MOST_AT_ONCE
 from turnout.model.spec import CommandKind, JobSpec
 from turnout.wire.manifest import BadManifest, check_path, is_digest
@@ -17,6 +18,7 @@ from turnout.wire.manifest import BadManifest, check_path, is_digest
 MOST_RUNS = 1_000_000
 MOST_NODES = 10_000
 _MOST_TARGETS = 100
+_MOST_STEPS = 10_000
 #: Options of a container's ``run`` by which it is found and ended with its run; ``-itd`` is three in one.
 _OURS = re.compile(r"--(name|cidfile|detach)(=.*)?|--rm=.*|-[itPq]*d.*", re.DOTALL)
 _LONGEST_TEXT = 128 * 1024  # Linux's limit for one argument or environment entry
@@ -29,6 +31,26 @@ def check(spec: JobSpec) -> None:
         first = problems[0]
         message = "; ".join(problem.message for problem in problems[:20])
         raise InvalidInput(message, hint=first.hint)
+
+
+def check_pipeline(spec: PipelineSpec) -> None:
+    """The pipeline alone; each step is a job, to be checked by itself. Raises InvalidInput."""
+    if spec.job.kind is not CommandKind.PIPELINE or spec.job.runs or not spec.steps:
+        raise InvalidInput("a pipeline has steps, and no runs of its own", hint="submit it with `turnout pipeline`")
+    names = [step.name for step in spec.steps]
+    if len(set(names)) < len(names):
+        raise InvalidInput("two steps have one name", hint="give each a name of its own")
+    if len(spec.steps) > _MOST_STEPS or sum(step.job.outer_runs for step in spec.steps) > MOST_RUNS:
+        hint = "split it, or let a step have several runs: matrix"
+        raise InvalidInput(f"a pipeline has up to {_MOST_STEPS} steps, and {MOST_RUNS} runs", hint=hint)
+    for place, step in enumerate(spec.steps):
+        check_label(step.name, "step")
+        counts = [len(earlier.job.runs) for earlier in spec.steps[:place]]
+        is_sound = all(0 <= on < place for on in step.needs) and len(step.run_needs) in (0, len(step.job.runs))
+        if not is_sound or not all(
+            0 <= on < place and 0 <= run < counts[on] for each in step.run_needs for on, run in each
+        ):
+            raise InvalidInput(f"step {step.name!r} waits for what is not before it", hint="put it behind that")
 
 
 def _problems(spec: JobSpec) -> Iterator[InvalidInput]:

@@ -15,8 +15,11 @@ import sqlalchemy as sa
 from turnout.model.event import EventName
 from turnout.store import schema
 
-#: Of one store alone: its counters and agents, what was answered, values that are never shown.
-STAYS = frozenset({"counters", "environments", "agents", "requests", "imports", "metric_names", "shares"})
+#: Of one store alone: its counters and agents, what was answered, values that are never shown, and what waits for what:
+#: in an archive all is over.
+STAYS = frozenset({
+    "counters", "environments", "agents", "requests", "imports", "metric_names", "shares", "run_needs", "step_needs",
+})  # fmt: skip
 #: Columns that hold the digest of a snapshot's manifest.
 MANIFESTS = {"jobs": ("before", "data", "model"), "runs": ("after",)}
 
@@ -61,12 +64,20 @@ _FIELDS = {
 #: In the order in which they are written and read: what others refer to comes first. Output is not among them: it lies
 #: in files of its own.
 TABLES = (
-    Archived(schema.jobs, "id", frozenset({"environment", "notify", "origin"}), {"display": list, "spec": dict}),
+    Archived(
+        schema.jobs,
+        "id",
+        frozenset({"environment", "notify", "origin", "blocked", "open", "late", "unmade", "bears_failures"}),
+        {"display": list, "spec": dict},
+    ),
     Archived(schema.job_events, "job_id", texts={"data": dict}),
     Archived(schema.searches, "job_id", frozenset({"state", "deadline"})),
     Archived(schema.proposals, "job_id", texts={"params": dict, "memo": dict}),
     Archived(
-        schema.runs, "id", frozenset({"number", "child", "waiting", "agent", "origin"}), {"argv": list, "params": dict}
+        schema.runs,
+        "id",
+        frozenset({"number", "child", "waiting", "agent", "origin", "blocked"}),
+        {"argv": list, "params": dict},
     ),
     Archived(schema.attempts, "run_id"),
     Archived(schema.parent_scripts, "run_id"),

@@ -11,11 +11,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from turnout.model.ids import job_name, parse_job_name, parse_run_name, run_name
+from turnout.model.ids import job_name, parse_job_name, parse_run_name, parse_step_name, run_name
 from turnout.query import And, Compare, Exists, Expression, Not, Op, Or, Scalar, Value, regex
 from turnout.query.columns import ORDER, PATTERNS, WILDCARDS
 from turnout.query.matching import like
 from turnout.store import schema
+from turnout.store.belonging import of_job
 from turnout.store.distinct import few_values
 from turnout.store.globs import fits
 
@@ -184,8 +185,11 @@ def _same_text(place: sa.ColumnElement[str], text: str) -> Condition:
 
 def _is_named(column: str, text: str) -> Condition:
     if column == "job":
-        number = parse_job_name(text)
-        return _RUNS.c.job_id == number if number is not None and text == job_name(number) else sa.false()
+        number, step = parse_job_name(text), parse_step_name(text)
+        if step is not None:
+            of_step = sa.and_(schema.jobs.c.pipeline == step[0], schema.jobs.c.step == step[1])
+            return _RUNS.c.job_id.in_(sa.select(schema.jobs.c.id).where(of_step))
+        return of_job(number) if number is not None and text == job_name(number) else sa.false()
     parsed = parse_run_name(text)
     if parsed is None or text != run_name(parsed[0], parsed[1] or None):
         return sa.false()

@@ -21,8 +21,12 @@ from turnout.store.writer import Tx
 _RUNS, _JOBS = schema.runs, schema.jobs
 _LIVE = [str(state) for state in LIVE]
 #: Every table with rows of runs.
-_OF_RUNS = (*(each.table for each in TABLES if not each.is_of_jobs and each.table is not _RUNS), schema.output)
-_OF_JOBS = tuple(each.table for each in TABLES if each.is_of_jobs and each.table is not _JOBS)
+_OF_RUNS = (
+    *(each.table for each in TABLES if not each.is_of_jobs and each.table is not _RUNS),
+    schema.output,
+    schema.run_needs,
+)
+_OF_JOBS = (*(each.table for each in TABLES if each.is_of_jobs and each.table is not _JOBS), schema.step_needs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +70,14 @@ def delete(tx: Tx, wanted: Wanted) -> Doomed:
         for part in _parts(doomed.runs):
             for table in _OF_RUNS:
                 tx.connection.execute(table.delete().where(table.c.run_id.in_(part)))
+            tx.connection.execute(schema.run_needs.delete().where(schema.run_needs.c.needed.in_(part)))
             tx.connection.execute(_RUNS.delete().where(_RUNS.c.id.in_(part)))
     environments: set[str] = set()
     for part in _parts(doomed.jobs):
         environments.update(tx.connection.execute(sa.select(_JOBS.c.environment).where(_JOBS.c.id.in_(part))).scalars())
         for table in _OF_JOBS:
             tx.connection.execute(table.delete().where(table.c.job_id.in_(part)))
+        tx.connection.execute(schema.step_needs.delete().where(schema.step_needs.c.needed.in_(part)))
         tx.connection.execute(_JOBS.delete().where(_JOBS.c.id.in_(part)))
     _delete_environments(tx, environments)
     tx.touch("jobs", "runs")
@@ -80,7 +86,7 @@ def delete(tx: Tx, wanted: Wanted) -> Doomed:
 
 def _jobs(connection: sa.Connection, wanted: Wanted) -> list[int]:
     if wanted.jobs:
-        return resolve_jobs(connection, wanted.jobs)
+        return _with_steps(connection, resolve_jobs(connection, wanted.jobs))
     if wanted.experiment is None and wanted.workspace is None:
         raise InvalidInput("say what to delete", hint="delete run NAME…, job NAME, experiment NAME or workspace NAME")
     where = [] if wanted.workspace is None else [_JOBS.c.workspace == wanted.workspace]
@@ -92,6 +98,13 @@ def _jobs(connection: sa.Connection, wanted: Wanted) -> list[int]:
         kind, name = ("experiment", wanted.experiment) if wanted.experiment else ("workspace", wanted.workspace)
         raise NotFound(f"no {kind} {name!r}", hint=f"`turnout list {kind}s` shows what there is")
     return found
+
+
+def _with_steps(connection: sa.Connection, jobs: Iterable[int]) -> list[int]:
+    found = set(jobs)
+    for part in _parts(list(found)):
+        found.update(connection.execute(sa.select(_JOBS.c.id).where(_JOBS.c.pipeline.in_(part))).scalars())
+    return sorted(found)
 
 
 def _check_single(connection: sa.Connection, experiment: str, where: list[sa.ColumnElement[bool]]) -> None:

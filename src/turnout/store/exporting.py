@@ -162,6 +162,8 @@ class _Lines:
                 self._change.append((index, chosen.jobs.__getitem__))
             elif column.name == "parent":
                 self._change.append((index, chosen.runs.get))
+            elif column.name == "pipeline":
+                self._change.append((index, chosen.jobs.get))
             elif column.name == "name_id":
                 self._change.append((index, self._metric))
             elif column.name in manifests:

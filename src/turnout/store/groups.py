@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from turnout.model.ids import run_name
 from turnout.model.state import ON_NODE
 from turnout.store import schema
+from turnout.store.belonging import REPLACED, of_job
 from turnout.store.reads import View
 
 _RUNS = schema.runs
@@ -26,7 +27,7 @@ def groups_of(connection: sa.Connection, job: int) -> list[View]:
 
     A parent that has children is left out where they tell its story.
     """
-    mine = _RUNS.c.job_id == job
+    mine = sa.and_(of_job(job), _RUNS.c.step != REPLACED)
     own = [mine, _RUNS.c.id.not_in(sa.select(_RUNS.c.parent).where(mine, _RUNS.c.parent.is_not(None)))]
     groups = []
     for state, states in _STANDING.items():

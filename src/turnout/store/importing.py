@@ -151,6 +151,7 @@ class _Convert:
         found = {column.name: row[name] for name, column in zip(each.fields, each.columns, strict=True) if name in row}
         if table == "jobs":
             found |= {"id": self._jobs[row["name"]], "environment": self._environment, "origin": row["name"]}
+            found["pipeline"] = self._jobs.get(row.get("pipeline") or "")
         elif table == "runs":
             found |= self._run(row)
         elif table == "searches":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -37,6 +38,8 @@ class Job:
     id: int
     spec: JobSpec
     created: float
+    pipeline: int | None = None
+    """the job of which it is a step"""
 
 
 def next_numbers(tx: Tx, name: str, count: int) -> int:
@@ -62,15 +65,38 @@ def reserve_numbers(tx: Tx, spec: JobSpec) -> Numbers:
     return Numbers(next_numbers(tx, "job", 1), next_numbers(tx, "run", spec.outer_runs))
 
 
-def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> tuple[int, list[int]]:
-    """Writes job, runs and their first events; gives the job's number and the run numbers.
+class StepOf(NamedTuple):
+    """Of a job that is a step: the pipeline's job, its name there, how many steps it waits for as a whole, how many
+    runs and steps each of its runs waits for, and which steps those are of. `late` makes the runs, where they are not
+    known yet; with `bears_failures`, also after failures."""
 
-    All runs are queued in the same transaction: what is acknowledged is in the queue.
+    pipeline: int
+    name: str
+    blocked: int
+    runs: Sequence[int]
+    late: str | None
+    needs: Sequence[str]
+    bears_failures: bool = False
+
+
+class Written(NamedTuple):
+    """A job's number, those of its outer runs, and their ids."""
+
+    job: int
+    runs: list[int]
+    ids: list[int]
+
+
+def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None, step: StepOf | None = None) -> Written:
+    """Writes job, runs and their first events.
+
+    All runs that wait for nothing are queued in the same transaction: what is acknowledged is in the queue.
     """
     job, first = numbers or reserve_numbers(tx, spec)
     environment = insert_environment(tx, {**spec.inherited_env, **spec.env})
     shared = {name: value for name, value in _plain(spec).items() if name not in _APART}
     shared["env_names"] = sorted(spec.env)
+    shared["step_needs"] = [] if step is None else step.needs
     if (spec.nodes is not None and len(spec.runs) > 1) or spec.search is not None:  # dealt out one by one
         shared["commands"] = [dataclasses.asdict(run) for run in spec.runs]
     row = {
@@ -82,26 +108,25 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> tuple[i
         "notify": None if spec.notify == "bell" else spec.notify, "run_count": spec.commands,
         "children_total": spec.total if spec.shares_children else spec.commands if spec.search is not None else None,
     }  # fmt: skip
+    if step is not None:
+        row |= {
+            "pipeline": step.pipeline, "step": step.name, "blocked": step.blocked, "open": spec.outer_runs,
+            "late": step.late, "unmade": int(step.late is not None), "bears_failures": int(step.bears_failures),
+        }  # fmt: skip
     tx.connection.execute(schema.jobs.insert(), row)
     _insert_job_events(tx, job, spec)
-    ids = _insert_runs(tx, job, first, spec)
-    if spec.tags:
-        rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
-        tx.connection.execute(schema.tags.insert(), rows)
+    ids = insert_runs(tx, job, first, spec, None if step is None else step.runs)
     if spec.search is not None:
-        insert_search(tx, job, spec)
+        insert_search(tx, job, spec, waits=step is not None and all(step.runs))
     tx.touch("queue" if spec.has_own_nodes else f"queue:{spec.where}", f"job:{job}", "runs")
-    return job, list(range(first, first + spec.outer_runs))
+    return Written(job, list(range(first, first + spec.outer_runs)), ids)
 
 
 def add_parents(tx: Tx, job: Job) -> list[int]:
     """Further outer runs of a search whose own are over; their numbers."""
     spec = dataclasses.replace(job.spec, held=False)
     first = next_numbers(tx, "run", spec.outer_runs)
-    ids = _insert_runs(tx, job.id, first, spec)
-    if spec.tags:
-        rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
-        tx.connection.execute(schema.tags.insert(), rows)
+    insert_runs(tx, job.id, first, spec)
     return list(range(first, first + spec.outer_runs))
 
 
@@ -175,18 +200,21 @@ def _outer(spec: JobSpec) -> tuple[RunSpec, ...]:
     return spec.runs if len(spec.runs) == 1 else (RunSpec(argv=()),)
 
 
-def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
+def insert_runs(tx: Tx, job: int, first: int, spec: JobSpec, blocked: Sequence[int] | None = None) -> list[int]:
+    """The outer runs of a job, with numbers from `first`; their ids. Those of a step are `blocked`: each waits for so
+    many others."""
+    if not spec.outer_runs:
+        return []
     base = next_numbers(tx, "run_id", spec.outer_runs)
     ids = list(range(base, base + spec.outer_runs))
     runs = spec.runs if spec.nodes is None and spec.search is None else _outer(spec) * spec.outer_runs
     places = _places(spec, job)
     stage = Stage.NONE if spec.search is None else Stage.OPEN
-    state = RunState.CREATED if spec.held else RunState.QUEUED
+    waits = [spec.held or bool(count) for count in blocked or [0] * spec.outer_runs]
     shared = {
         "child": 0, "job_id": job, "parent": None, "workspace": spec.workspace, "experiment": spec.experiment,
-        "priority": spec.priority, "state": str(state), "failures_left": spec.retry.failures,
-        "losses_left": spec.retry.losses, "created": tx.now, "queued": None if spec.held else tx.now,
-        "event_seq": 1 if spec.held else 2,
+        "priority": spec.priority, "failures_left": spec.retry.failures, "losses_left": spec.retry.losses,
+        "created": tx.now, "step": int(blocked is not None),
     }  # fmt: skip
     rows = [
         {
@@ -202,24 +230,33 @@ def _insert_runs(tx: Tx, job: int, first: int, spec: JobSpec) -> list[int]:
             "outer": None if spec.nodes is None else index,
             "target": places[index][0],
             "queue": places[index][1],
-            "waiting": None if spec.held or stage else -spec.priority,
+            "waiting": None if waits[index] or stage else -spec.priority,
+            "state": str(RunState.CREATED if waits[index] else RunState.QUEUED),
+            "queued": None if waits[index] else tx.now,
+            "event_seq": 1 if waits[index] else 2,
+            "blocked": blocked[index] if blocked else 0,
+            "outputs": json.dumps(run.outputs) if run.outputs else None,
         }
         for index, run in enumerate(runs)
     ]
     tx.connection.execute(schema.runs.insert(), rows)
     events = [
         {"run_id": run, "seq": seq, "time": tx.now, "event": name, "data": "{}"}
-        for run in ids
-        for seq, name in ((1, "created"), (2, "queued"))[: 1 if spec.held else 2]
+        for index, run in enumerate(ids)
+        for seq, name in ((1, "created"), (2, "queued"))[: 1 if waits[index] else 2]
     ]
     tx.connection.execute(schema.events.insert(), events)
     insert_params(tx, [(ids[index], run.params) for index, run in enumerate(runs) if run.params])
+    if spec.tags:
+        rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
+        tx.connection.execute(schema.tags.insert(), rows)
     return ids
 
 
 def _to_job(row: Any) -> Job:
     shared = json.loads(row["spec"])
-    shared.pop("env_names", None)
+    for name in ("env_names", "step_needs"):
+        shared.pop(name, None)
     commands = shared.pop("commands", [{"argv": ()}])
     runs = tuple(RunSpec(**{**each, "argv": tuple(each["argv"])}) for each in commands)
     shared["resources"] = Resources(**shared["resources"])
@@ -244,4 +281,4 @@ def _to_job(row: Any) -> Job:
         script=row["script"], target=row["target"], experiment=row["experiment"], workspace=row["workspace"],
         label=row["label"], before=row["before"], **shared,
     )  # fmt: skip
-    return Job(id=row["id"], spec=spec, created=row["created"])
+    return Job(id=row["id"], spec=spec, created=row["created"], pipeline=row["pipeline"])

@@ -10,11 +10,13 @@ import sqlalchemy as sa
 
 from turnout.errors import InvalidInput, NotFound
 from turnout.model.ids import run_name
-from turnout.query.names import JobRange, Named, OneRun, Pattern, RunRange, Word, parse_name
+from turnout.query.names import JobRange, Named, OneRun, Pattern, RunRange, StepRuns, Word, parse_name
 from turnout.store import schema
+from turnout.store.belonging import of_job
 from turnout.store.conditions import COLUMNS, Condition
 from turnout.store.globs import fits
 from turnout.store.parts import in_parts
+from turnout.store.reads import find_job
 
 _RUNS, _JOBS = schema.runs, schema.jobs
 MOST_NAMES = 10_000
@@ -106,10 +108,12 @@ def _condition(connection: sa.Connection, named: Named) -> Condition:
             wanted = sa.and_(_RUNS.c.number == parent, _RUNS.c.child.between(first, last))
             return _known(connection, wanted, f"run{parent}.{first}-run{parent}.{last}")
         case JobRange(first, last):
-            wanted = _RUNS.c.job_id == first if first == last else _RUNS.c.job_id.between(first, last)
+            wanted = of_job(first) if first == last else _RUNS.c.job_id.between(first, last)
             if first == last and connection.execute(sa.select(_JOBS.c.id).where(_JOBS.c.id == first)).first() is None:
                 raise NotFound(f"no job 'job{first}'", hint="`turnout list jobs` shows what there is")
             return wanted
+        case StepRuns(job, step):
+            return _RUNS.c.job_id == find_job(connection, f"job{job}.{step}")
         case Pattern(text):
             return _known(connection, _pattern(connection, text), text)
         case Word(text):

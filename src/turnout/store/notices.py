@@ -25,8 +25,12 @@ class Due:
 
 def due_notices(connection: sa.Connection, *, most: int = 32) -> list[Due]:
     """Jobs that are over and not told of yet, oldest first."""
+    steps = _JOBS.alias()
     going = sa.exists().where(_RUNS.c.job_id == _JOBS.c.id, _RUNS.c.state.in_(_LIVE))
-    select = sa.select(_JOBS.c.id, _JOBS.c.notify, _JOBS.c.environment).where(_JOBS.c.notify.is_not(None), ~going)
+    going_steps = sa.exists().where(steps.c.pipeline == _JOBS.c.id, sa.or_(steps.c.open > 0, steps.c.unmade == 1))
+    select = sa.select(_JOBS.c.id, _JOBS.c.notify, _JOBS.c.environment).where(
+        _JOBS.c.notify.is_not(None), ~going, ~going_steps
+    )
     return [Due(*row) for row in connection.execute(select.order_by(_JOBS.c.id).limit(most))]
 
 

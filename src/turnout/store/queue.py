@@ -14,6 +14,7 @@ from turnout.model.spec import Retry, RunSpec
 from turnout.model.state import LIVE, ON_NODE, RunState
 from turnout.schedule.record import RunRecord
 from turnout.store import schema
+from turnout.store.belonging import of_job
 from turnout.store.jobs import next_numbers
 from turnout.store.ledger import RECORD_COLUMNS, Birth, Ledger, to_record
 from turnout.store.parts import in_parts
@@ -25,7 +26,7 @@ _LIVE = [str(state) for state in LIVE]
 _ON_NODE = [str(state) for state in ON_NODE]
 _SHARED = Birth._fields[3:]
 _SHARED_OF = sa.select(*(_RUNS.c[name] for name in _SHARED)).where(_RUNS.c.id == sa.bindparam("run"))
-_EXTRA = (_RUNS.c.number, _RUNS.c.child, _RUNS.c.job_id, _RUNS.c.argv, _RUNS.c.params, _RUNS.c.after, _RUNS.c.outer)
+_EXTRA = tuple(_RUNS.c[name] for name in ("number", "child", "job_id", "argv", "params", "after", "outer", "outputs"))
 
 _WAITING = (
     sa.select(*RECORD_COLUMNS, *_EXTRA)
@@ -48,6 +49,7 @@ class Entry:
     params: dict[str, Any]
     after: str | None
     outer: int | None
+    outputs: list[str]
 
 
 def waiting_runs(
@@ -107,7 +109,7 @@ def bear_children(
             birth = birth._replace(queue=f"{birth.queue}#{job_name(parent.job)}.{index}")
         ledger.add(record, birth)
         name = run_name(parent.number, index)
-        born.append(Entry(record, name, parent.number, parent.job, argv, own, None, parent.outer))
+        born.append(Entry(record, name, parent.number, parent.job, argv, own, None, parent.outer, parent.outputs))
         params.append((run, {} if command is None else command.params))
     inherit(tx, parent.record.id, params)
     return born
@@ -201,10 +203,10 @@ def children_on_nodes(tx: Tx, job: int) -> int:
 
 
 def live_runs(connection: sa.Connection, *, job: int | None = None) -> list[int]:
-    """The runs that are not over, of one job or of all."""
+    """The runs that are not over, of one job and its steps, or of all."""
     select = sa.select(_RUNS.c.id).where(_RUNS.c.state.in_(_LIVE))
     if job is not None:
-        select = select.where(_RUNS.c.job_id == job)
+        select = select.where(of_job(job))
     return [row.id for row in connection.execute(select)]
 
 
@@ -230,8 +232,8 @@ def names_of(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
 
 def _entry(row: Iterable[Any]) -> Entry:
     values = tuple(row)
-    number, child, job, argv, params, after, outer = values[len(RECORD_COLUMNS) :]
+    number, child, job, argv, params, after, outer, outputs = values[len(RECORD_COLUMNS) :]
     return Entry(
         to_record(values[: len(RECORD_COLUMNS)]), run_name(number, child or None), number, job, json.loads(argv),
-        json.loads(params), after, outer,
+        json.loads(params), after, outer, json.loads(outputs) if outputs else [],
     )  # fmt: skip

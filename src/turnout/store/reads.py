@@ -11,8 +11,10 @@ import sqlalchemy as sa
 
 from turnout.errors import NotFound
 from turnout.model.event import EventName
-from turnout.model.ids import job_name, parse_job_name, parse_run_name, run_name
+from turnout.model.ids import job_name, parse_job_name, parse_run_name, parse_step_name, run_name
+from turnout.model.spec import CommandKind
 from turnout.store import schema
+from turnout.store.belonging import OF_STEP
 from turnout.store.parts import in_parts
 from turnout.store.tallies import Counts, job_counts, live_of, state_of
 
@@ -46,12 +48,26 @@ def find_run(connection: sa.Connection, name: str) -> int:
 
 def find_job(connection: sa.Connection, name: str) -> int:
     table = schema.jobs
-    number = parse_job_name(name)
+    number, step = parse_job_name(name), parse_step_name(name)
     where = table.c.id == number if number is not None else table.c.label == name
+    if step is not None:
+        where = sa.and_(table.c.pipeline == step[0], table.c.step == step[1])
     found = connection.execute(sa.select(table.c.id).where(where).order_by(table.c.id.desc()).limit(1)).scalar()
+    if found is None and step is not None:
+        raise NotFound(f"no step {name!r}", hint=f"`turnout show job{step[0]}` shows its steps")
     if found is None:
         raise NotFound(f"no job {name!r}", hint="`turnout list jobs` shows what there is")
     return int(found)
+
+
+def step_of_several(connection: sa.Connection, run: int) -> str | None:
+    """The job that this run is of, if that is a step of a pipeline and has several runs."""
+    table = schema.runs
+    job = connection.execute(sa.select(table.c.job_id).where(table.c.id == run, table.c.step > 0)).scalar()
+    if job is None:
+        return None
+    several = sa.select(table.c.id).where(table.c.job_id == job, table.c.step == OF_STEP).limit(2)
+    return job_name(job) if len(connection.execute(several).all()) > 1 else None
 
 
 def show_runs(connection: sa.Connection, ids: Sequence[int], *, children: bool = False) -> list[View]:
@@ -222,7 +238,25 @@ def show_jobs(connection: sa.Connection, ids: Sequence[int]) -> list[View]:
     for part in in_parts(ids):
         for row in connection.execute(sa.select(table).where(table.c.id.in_(part))).mappings():
             rows[row["id"]] = _job_view(row, counts[row["id"]])
+            if row["kind"] == CommandKind.PIPELINE:
+                rows[row["id"]]["steps"] = _steps(connection, row["id"])
     return [rows[job] for job in ids if job in rows]
+
+
+def _steps(connection: sa.Connection, pipeline: int) -> list[View]:
+    """Of a pipeline, in their order."""
+    table = schema.jobs
+    found = connection.execute(sa.select(table).where(table.c.pipeline == pipeline).order_by(table.c.id)).mappings()
+    rows = list(found)
+    counts = job_counts(connection, [row["id"] for row in rows])
+    return [
+        {
+            "name": row["step"], "job": job_name(row["id"]), "target": row["target"],
+            "needs": json.loads(row["spec"])["step_needs"], "is_late": bool(row["unmade"]),
+            **tally_view(counts[row["id"]]),
+        }
+        for row in rows
+    ]  # fmt: skip
 
 
 def tally_view(counts: Counts) -> View:
@@ -243,6 +277,8 @@ def _job_view(row: Any, counts: Counts) -> View:
         "git": spec.get("git"), "env": spec.get("env_names", []), "resources": spec["resources"],
         "origin": row["origin"], "data": spec.get("data"), "model": spec.get("model"), "setup": spec.get("setup"),
         "container": spec.get("container"), "search": (spec.get("search") or {}).get("sampler"),
+        "pipeline": None if row["pipeline"] is None else job_name(row["pipeline"]), "step": row["step"],
+        "steps": [],
     }  # fmt: skip
 
 

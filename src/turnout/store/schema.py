@@ -71,6 +71,15 @@ jobs = sa.Table(
     sa.Column("origin", sa.Text),  # its name in the archive it was imported from
     sa.Column("children_made", sa.Integer, nullable=False, server_default="0"),  # of a stock that parents share
     sa.Column("children_total", sa.Integer),  # NULL = each parent has its own
+    sa.Column("pipeline", sa.BigInteger),  # the job of which it is a step
+    sa.Column("step", sa.Text),  # its name there
+    sa.Column("blocked", sa.Integer, nullable=False, server_default="0"),  # steps that it waits for
+    sa.Column("open", sa.Integer, nullable=False, server_default="0"),  # of a step: its runs that are not over
+    sa.Column("late", sa.Text),  # what makes its runs, where they were not known at submit
+    sa.Column("unmade", sa.SmallInteger, nullable=False, server_default="0"),  # whether it has still to do so
+    sa.Column("bears_failures", sa.SmallInteger, nullable=False, server_default="0"),  # of what it waits for
+    sa.Index("ix_jobs_unmade", "id", info={_WHERE: "unmade = 1"}),
+    sa.Index("ix_jobs_pipeline", "pipeline", "id", info={_WHERE: "pipeline IS NOT NULL"}),
     sa.Index("ix_jobs_created", "created"),
     sa.Index("ix_jobs_notify", "id", info={_WHERE: "notify IS NOT NULL"}),
     sa.Index("ix_jobs_experiment", "experiment"),
@@ -132,6 +141,9 @@ runs = sa.Table(
     sa.Column("event_seq", sa.Integer, nullable=False, server_default="0"),
     sa.Column("after", sa.Text),
     sa.Column("origin", sa.Text),  # its name in the archive it was imported from
+    sa.Column("blocked", sa.Integer, nullable=False, server_default="0"),  # runs and steps that it waits for
+    sa.Column("step", sa.SmallInteger, nullable=False, server_default="0"),  # 1 = of a pipeline, 2 = made again
+    sa.Column("outputs", sa.Text),  # what it has to leave behind
     sa.UniqueConstraint("number", "child"),
     sa.Index("ix_runs_queue", "queue", "waiting", "id", info={_WHERE: "waiting IS NOT NULL"}),
     sa.Index("ix_runs_agent", "agent", info={_WHERE: "agent IS NOT NULL"}),
@@ -148,6 +160,8 @@ runs = sa.Table(
     sa.Index("ix_runs_started", "started"),
     sa.Index("ix_runs_ended", "ended"),
     sa.Index("ix_runs_duration", sa.text("(ended - started)"), info={_WHERE: "ended IS NOT NULL"}),
+    sa.Index("ix_runs_replaced", "job_id", "state", info={_WHERE: "step = 2"}),
+    sa.Index("ix_runs_skipped", "job_id", info={_WHERE: "reason = 'condition'"}),
     sa.Index("ix_runs_exit_code", "exit_code", "created", "id"),
     sa.Index("ix_runs_label", "label", info={_WHERE: "label IS NOT NULL"}),
 )
@@ -348,4 +362,22 @@ imports = sa.Table(  # archives that were taken in, once into a workspace: jobs 
     sa.Column("first_job", sa.BigInteger, nullable=False),
     sa.Column("last_job", sa.BigInteger, nullable=False),
     sa.Column("created", _Time, nullable=False),
+)
+
+run_needs = sa.Table(  # which run waits for which
+    "run_needs",
+    metadata,
+    sa.Column("needed", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("run_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Index("ix_run_needs_run_id", "run_id"),
+    sqlite_with_rowid=False,
+)
+
+step_needs = sa.Table(  # which step waits for all runs of which
+    "step_needs",
+    metadata,
+    sa.Column("needed", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("job_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Index("ix_step_needs_job_id", "job_id"),
+    sqlite_with_rowid=False,
 )

@@ -26,6 +26,7 @@ _ON_NODES = _CHILDREN.where(
 _PARENTS = sa.select(
     _RUNS.c.stage, _RUNS.c.state, _RUNS.c.queued, _RUNS.c.good_children, _RUNS.c.failed_children
 ).where(_MINE, _RUNS.c.children_planned > 0)  # fmt: skip
+_BAD = [str(RunState.FAILED), str(RunState.CANCELLED)]
 
 
 class Child(NamedTuple):
@@ -68,6 +69,12 @@ def parents(connection: sa.Connection, job: int) -> Parents:
         has_begun=any(row.queued is not None for row in rows),
         ended=sum(row.good_children + row.failed_children for row in rows),
     )
+
+
+def count_bad(connection: sa.Connection, job: int) -> int:
+    """How many of its runs failed or were cancelled."""
+    where = (_RUNS.c.job_id == job, _RUNS.c.child > 0, _RUNS.c.state.in_(_BAD))
+    return connection.execute(sa.select(sa.func.count()).where(*where)).scalar_one()
 
 
 def on_nodes(connection: sa.Connection, job: int) -> list[Child]:

@@ -64,15 +64,16 @@ class Tried(NamedTuple):
     reason: str | None = None
 
 
-def insert_search(tx: Tx, job: int, spec: JobSpec) -> None:
-    """Of a job that was written in this transaction. The time of one that is held begins when it is let go."""
+def insert_search(tx: Tx, job: int, spec: JobSpec, *, waits: bool = False) -> None:
+    """Of a job that was written in this transaction. The time of one that is held, or `waits` for others, begins when
+    it is let go."""
     assert spec.search is not None
     seconds = spec.search.seconds
     tx.connection.execute(
         _SEARCHES.insert(),
         {
             "job_id": job, "state": ACTIVE, "wanted": spec.search.runs, "concurrent": spec.concurrent,
-            "deadline": None if seconds is None or spec.held else tx.now + seconds,
+            "deadline": None if seconds is None or spec.held or waits else tx.now + seconds,
         },
     )  # fmt: skip
     tx.touch(f"search:{job}")

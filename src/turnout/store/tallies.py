@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import sqlalchemy as sa
 
-from turnout.model.state import LIVE, ON_NODE
+from turnout.model.pipeline import SKIPPED
+from turnout.model.state import LIVE, ON_NODE, RunState
 from turnout.store import schema
+from turnout.store.belonging import REPLACED
 from turnout.store.parts import in_parts
 
 _RUNS, _JOBS = schema.runs, schema.jobs
@@ -21,6 +23,8 @@ class Counts(dict[str, int]):
 
     is_search = False
     has_given_up = False
+    steps: Sequence[Counts] = ()
+    """of a pipeline, those of its steps, of which it has the sum"""
 
 
 def job_counts(connection: sa.Connection, jobs: Iterable[int] | None = None) -> dict[int, Counts]:
@@ -28,10 +32,12 @@ def job_counts(connection: sa.Connection, jobs: Iterable[int] | None = None) -> 
     if jobs is None:
         counts: dict[int, Counts] = {}
         _add(connection, counts, None)
+        _add_steps(connection, counts, None)
         return counts
     counts = {job: Counts() for job in jobs}
     for part in in_parts(sorted(counts)):
         _add(connection, counts, part)
+        _add_steps(connection, counts, part)
     return counts
 
 
@@ -47,6 +53,9 @@ def live_of(counts: Counts) -> int:
 def state_of(counts: Counts) -> str:
     """The state of a job whose runs are in these."""
     live = live_of(counts)
+    if counts.steps and not live:
+        states = {state_of(step) for step in counts.steps}
+        return next(state for state in ("failed", "cancelled", "completed") if state in states)
     if live:
         has_begun = live < sum(counts.values()) or any(counts.get(state) for state in ON_NODE)
         return "running" if has_begun else "queued"
@@ -60,6 +69,16 @@ def _add(connection: sa.Connection, counts: dict[int, Counts], jobs: Sequence[in
     plain = sa.select(_RUNS.c.job_id, _RUNS.c.state, sa.func.count()).where(_RUNS.c.children_planned == 0, *mine)
     for job, state, number in connection.execute(plain.group_by(_RUNS.c.job_id, _RUNS.c.state)):
         counts.setdefault(job, Counts())[state] = number
+    replaced = sa.select(_RUNS.c.job_id, _RUNS.c.state, sa.func.count()).where(
+        _RUNS.c.step == REPLACED, _RUNS.c.children_planned == 0, *mine
+    )
+    for job, state, number in connection.execute(replaced.group_by(_RUNS.c.job_id, _RUNS.c.state)):
+        _move(counts[job], state, None, number)  # who takes their place counts
+    skipped = sa.select(_RUNS.c.job_id, sa.func.count()).where(
+        sa.text("reason = 'condition'"), _RUNS.c.step != REPLACED, _RUNS.c.children_planned == 0, *mine
+    )
+    for job, number in connection.execute(skipped.group_by(_RUNS.c.job_id)):
+        _move(counts[job], RunState.CANCELLED, SKIPPED, number)
     for job, state, number in _of_parents(connection, mine):
         of_job = counts.setdefault(job, Counts())
         if state in (_SEARCH, _GIVEN_UP):
@@ -67,6 +86,29 @@ def _add(connection: sa.Connection, counts: dict[int, Counts], jobs: Sequence[in
             of_job.has_given_up = state == _GIVEN_UP
         else:
             of_job[state] = of_job.get(state, 0) + number
+
+
+def _move(counts: Counts, state: str, other: str | None, number: int) -> None:
+    left = counts.pop(state) - number
+    if left:
+        counts[state] = left
+    if other is not None:
+        counts[other] = counts.get(other, 0) + number
+
+
+def _add_steps(connection: sa.Connection, counts: dict[int, Counts], jobs: Sequence[int] | None) -> None:
+    """A pipeline counts as its steps. One whose runs are not made yet counts as one run at least."""
+    which = _JOBS.c.pipeline.is_not(None) if jobs is None else _JOBS.c.pipeline.in_(jobs)
+    rows = connection.execute(sa.select(_JOBS.c.id, _JOBS.c.pipeline, _JOBS.c.unmade).where(which)).all()
+    of_steps = counts if jobs is None else job_counts(connection, [row.id for row in rows])
+    for row in rows:
+        step = of_steps.setdefault(row.id, Counts())
+        if row.unmade:
+            step["created"] = step.get("created", 0) + 1
+        whole = counts.setdefault(row.pipeline, Counts())
+        whole.steps = [*whole.steps, step]
+        for state, number in step.items():
+            whole[state] = whole.get(state, 0) + number
 
 
 def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[tuple[int, str, int]]:
@@ -88,10 +130,10 @@ def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]
             sa.func.sum(sa.case((is_cut, unmade), else_=0)).label("cut_unmade"),
             sa.func.sum(sa.case((is_open, 1), else_=0)).label("open"), sa.func.max(_RUNS.c.stage).label("stage"),
             sa.func.sum(sa.case((_RUNS.c.state != "failed", 1), else_=0)).label("sound"),
-            (_JOBS.c.children_total - _JOBS.c.children_made).label("stock"),
+            (_JOBS.c.children_total - _JOBS.c.children_made).label("stock"), _JOBS.c.children_made.label("made"),
         )
         .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
-        .where(_RUNS.c.children_planned > 0, *mine)
+        .where(_RUNS.c.children_planned > 0, _RUNS.c.step != REPLACED, *mine)
         .group_by(_RUNS.c.job_id, _JOBS.c.children_total, _JOBS.c.children_made)
     )  # fmt: skip
     for row in connection.execute(select):
@@ -107,5 +149,6 @@ def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]
             yield row.job_id, "queued", left
         if row.failed:
             yield row.job_id, "failed", max(int(row.failed), int(row.failed_unmade), 0 if row.cut else never)
-        if row.cut and (row.cut_unmade or never):
-            yield row.job_id, "cancelled", max(int(row.cut_unmade), never)
+        is_barren = bool(row.stage and not row.made)  # a search that was ended before it made a run
+        if row.cut and (row.cut_unmade or never or is_barren):
+            yield row.job_id, "cancelled", max(int(row.cut_unmade), never, is_barren)

@@ -166,6 +166,10 @@ class Grant:
     """its directory stays when it is over, and the node with it, until the hub lets it go"""
     gpu_memory: int = 0
     """what each of its GPUs must have for it"""
+    inputs: List[Tuple[str, List[str]]] = field(default_factory=list)
+    """manifests of what other runs have left, and patterns of those files that this one gets"""
+    outputs: List[str] = field(default_factory=list)
+    """paths and patterns of what it has to leave behind"""
 
 
 @dataclass(frozen=True)

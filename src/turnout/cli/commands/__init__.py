@@ -8,6 +8,7 @@ are.
 WHERE = {
     "run": "running",
     "search": "searching",
+    "pipeline": "pipelines",
     "exec": "executing",
     "trialkeeper": "keeper",
     "status": "looking",

@@ -64,11 +64,14 @@ def provider_test(target: str, checks: tuple[str, ...], patience: float, report:
 @click.argument("name")
 @click.option("--batch", is_flag=True, help="Of a scheduler that is used by commands, as Slurm is.")
 @click.option("--training-service", is_flag=True, help="A class that is NNI's TrainingService.")
+@click.option("--job-type", is_flag=True, help="A class that is a Job of Metapipe's.")
 @as_json
-def provider_new(name: str, batch: bool, training_service: bool, json: bool) -> None:
+def provider_new(name: str, batch: bool, training_service: bool, job_type: bool, json: bool) -> None:
     """Write a package with a provider that works, and its tests, for you to change."""
     from turnout.cli import providing
 
-    if batch and training_service:
-        raise click.UsageError("--batch and --training-service exclude each other")
-    providing.new(name, "batch" if batch else "training-service" if training_service else "plain", json)
+    asked = {"batch": batch, "training-service": training_service, "job-type": job_type}
+    chosen = [kind for kind, is_so in asked.items() if is_so]
+    if len(chosen) > 1:
+        raise click.UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other")
+    providing.new(name, chosen[0] if chosen else "plain", json)

@@ -54,12 +54,20 @@ def pause(job: str, json: bool) -> None:
 
 @click.command()
 @click.argument("job", metavar="JOB", callback=meant, shell_complete=names_of("jobs"))
+@click.option("--detach", "-d", is_flag=True, help="Of a pipeline: return at once.")
 @as_json
-def resume(job: str, json: bool) -> None:
-    """Let a paused search go on."""
-    from turnout.cli import searches
+def resume(job: str, detach: bool, json: bool) -> int:
+    """Let a paused search go on, or do what is missing in a pipeline.
 
+    What completed in a pipeline is not done again. What failed, was cancelled or was given up for that is, with the
+    same files and commands, under the same job.
+    """
+    from turnout.cli import pipelines, searches
+
+    if pipelines.is_one(job):
+        return pipelines.resume(job, detach=detach, json=json)
     searches.change(job, {"action": "resume"}, json)
+    return 0
 
 
 @click.command()

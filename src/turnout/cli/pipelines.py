@@ -1,0 +1,160 @@
+"""What ``turnout pipeline`` does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from turnout.cli import render
+from turnout.cli.board import Board
+from turnout.client import Client, ask, plan_text
+from turnout.client.pipeline_file import from_file, overridden
+from turnout.client.pipelines import PipelineWish, prepare_pipeline
+from turnout.home import Home, current_directory
+from turnout.model.state import TERMINAL
+from turnout.pipeline.plan import Plan
+
+
+def submit(file: Path, options: Mapping[str, Any]) -> int:
+    """Gives the exit code."""
+    typed = {"target": options["target"] or options["job_type"], "job_type": options["job_type"]}
+    made = overridden(from_file(current_directory() / file), **typed, experiment=options["experiment"])
+    for note in made.plan.notes:
+        print(f"{file.name}: {note}", file=sys.stderr)
+    if options["graph"] is not None:
+        from turnout.cli import graphs
+
+        sys.stdout.write(graphs.draw(made.plan, options["graph"]))
+        return 0
+    wish = PipelineWish(
+        plan=made.plan, steps=made.steps, display=("turnout", "pipeline", str(file)), name=options["name"],
+        tags=ask.pairs(options["tags"], "--tag"), fail_fast=options["fail_fast"],
+    )  # fmt: skip
+    prepared = prepare_pipeline(wish, Home.from_env(), made.code, remember=not options["dry_run"])
+    if options["dry_run"]:
+        render.print_json(_as_json(made.plan)) if options["json"] else _show(made.plan)
+        return 0
+    queue = _queue(options["queue"])
+    client = Client()
+    answer = client.submit_pipeline(prepared.deliver(client))
+    if options["detach"]:
+        render.print_json(answer) if options["json"] else print(f"{answer['job']}: {_in_words(made.plan)}")
+        return 0
+    return _follow(client, answer["job"], json=options["json"], queue=queue)
+
+
+def is_one(job: str) -> bool:
+    return bool(Client().job(job)["steps"])
+
+
+def resume(job: str, *, detach: bool, json: bool) -> int:
+    """Gives the exit code."""
+    client = Client()
+    answer = client.resume_pipeline(job)
+    job, steps = answer["job"], answer["steps"]
+    if detach or not steps:
+        render.print_json(answer) if json else print(f"{job}: {_resumed(client, job, steps)}")
+        return 0
+    print(f"{job}: {_resumed(client, job, steps)}", file=sys.stderr)
+    return _follow(client, job, json=json)
+
+
+def _resumed(client: Client, job: str, steps: Mapping[str, Sequence[str]]) -> str:
+    if steps:
+        return f"{render.count(sum(map(len, steps.values())), 'run')} again, of {', '.join(steps)}"
+    view = client.job(job)
+    if view["live"]:
+        return "it is under way, and nothing has failed so far"
+    return f"nothing is missing: {_counts(view)}"
+
+
+def _in_words(plan: Plan) -> str:
+    runs = sum(len(step.runs) for step in plan.steps)
+    more = " and more" if any(step.late is not None for step in plan.steps) else ""
+    return f"{render.count(len(plan.steps), 'step')}, {render.count(runs, 'run')}{more}"
+
+
+def _queue(path: str | None) -> Any:
+    if path is None:
+        return None
+    from turnout.cli import queued
+
+    return queued.load(path)
+
+
+def _follow(client: Client, job: str, *, json: bool, queue: Any = None) -> int:
+    try:
+        if queue is not None:
+            from turnout.cli import queued
+
+            view = queued.follow(client, job, queue, json=json)
+        else:
+            view = client.wait(job) if json else _watch(client, job)
+    except KeyboardInterrupt:
+        print(f"\n{job} goes on; `turnout attach {job}` waits for it, `turnout cancel job {job}` ends it")
+        return 130
+    if json:
+        render.print_json(view)
+    return 0 if view["state"] == "completed" else 1
+
+
+def _watch(client: Client, job: str) -> dict[str, Any]:
+    """In a terminal its steps are drawn anew; elsewhere each is told of when it is over."""
+    print(job, file=sys.stderr)
+    board = Board() if sys.stderr.isatty() else None
+    began, told = time.monotonic(), set[str]()
+    try:
+        while (view := client.job_wait(job, seconds=0.3 if board else 2.0))["state"] not in TERMINAL:
+            if board is not None:
+                board.show(view, time.monotonic() - began)
+            else:
+                _tell_steps(view, told)
+    finally:
+        if board is not None:
+            board.clear()
+    _tell_steps(view, told)
+    print(f"{job} {view['state']}: {_counts(view)}, in {render.span(time.monotonic() - began)}")
+    if view["state"] != "completed":
+        render.complain("not all steps are done", f"`turnout why {job}` tells more, `turnout resume {job}` tries again")
+    return view
+
+
+def _tell_steps(view: Mapping[str, Any], told: set[str]) -> None:
+    """A line for each that is over, once."""
+    width = max(20, *(render.width(step["name"]) for step in view["steps"]))
+    for step in view["steps"]:
+        if step["name"] not in told and not step["is_late"] and step["runs"] and not step["live"]:
+            told.add(step["name"])
+            print(f"{step['name']:<{width}} {_counts(step)}")
+
+
+def _counts(view: Mapping[str, Any]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
+
+
+# --- before it begins -------------------------------------------------------------------------------------------------
+
+
+def _show(plan: Plan) -> None:
+    for line in plan_text.lines(plan):
+        print(render.harmless(line))
+
+
+def _as_json(plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "step": step.name, "needs": plan_text.waits_for(step), "is_late": step.late is not None, "when": step.when,
+            "runs": [
+                {
+                    "label": run.label, "command": list(run.argv), "values": dict(run.values),
+                    "inputs": list(run.inputs), "outputs": list(run.outputs),
+                    "needs": [f"{place.step}:{place.run}" for place in run.needs],
+                }
+                for run in step.runs
+            ],
+        }
+        for step in plan.steps
+    ]  # fmt: skip

@@ -1,0 +1,106 @@
+"""The jobs that templates come to: those that are known, and those that are known when others are complete."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from turnout.compat.metapipe.commands import Command, CommandTemplate, files_matching
+from turnout.pipeline.plan import Left
+
+JobClass = Callable[[str, Command, list[str]], Any]
+#: What a file is known by: when it was changed, how large it is, which one it is.
+_Mark = tuple[int, int, int]
+
+
+class Steps:
+    """`pending` are the templates whose jobs are not known yet; `broken` says of some of them why they never will be,
+    unless somebody changes something."""
+
+    def __init__(self, templates: Sequence[CommandTemplate], job_class: JobClass) -> None:
+        self._job_class = job_class
+        self._templates = {each.alias: each for each in templates}
+        self._made: dict[str, list[Any]] = {}
+        self._marks: dict[str, dict[str, _Mark]] = {}
+        self.pending = [each for each in templates if each.is_late]
+        self.broken: dict[str, str] = {}
+
+    def known(self) -> list[Any]:
+        """The jobs that are known before anything begins."""
+        return [job for each in self._templates.values() if not each.is_late for job in self._make(each, each.commands)]
+
+    def ready(self, complete: set[str]) -> list[Any]:
+        """The jobs of templates that have only waited for those that are complete now. What cannot be made is
+        `broken`."""
+        made: list[Any] = []
+        for each in list(self.pending):
+            if each.alias in self.broken or not all(self.is_over(alias, complete) for alias in each.depends_on):
+                continue
+            try:
+                commands = each.expand({step: self._left(step) for step in each.depends_on})
+            except ValueError as error:
+                self.broken[each.alias] = str(error)
+                continue
+            self.pending.remove(each)
+            made += self._make(each, commands)
+        return made
+
+    def _make(self, template: CommandTemplate, commands: Sequence[Command]) -> list[Any]:
+        jobs = []
+        for command in commands:
+            after = list(command.depends_on)
+            after += [step for step in template.depends_on if not any(each.startswith(f"{step}.") for each in after)]
+            jobs.append(self._job_class(command.alias, command, after))
+        self._made[template.alias] = jobs
+        return jobs
+
+    def is_over(self, alias: str, complete: set[str]) -> bool:
+        """Whether the job, or all jobs of the template, of that name are complete. One that nobody knows does not
+        hinder anything."""
+        if alias in self._made:
+            return all(job.alias in complete for job in self._made[alias])
+        if alias in self._templates or alias.partition(".")[0] in {each.alias for each in self.pending}:
+            return False
+        known = {job.alias for jobs in self._made.values() for job in jobs}
+        return alias in complete or alias not in known
+
+    # --- files ------------------------------------------------------------------------------------------------------
+
+    def begin(self, job: Any) -> None:
+        """It is about to be submitted: what it would leave by its own name goes, and what is there that it may leave by
+        a pattern is remembered as it is."""
+        for path in _outputs(job):
+            if path.startswith(f"mp.{job.alias}") and os.path.isfile(path):
+                os.unlink(path)
+        self._marks[job.alias] = _marks(job)
+
+    def missing(self, job: Any) -> list[str]:
+        """What it declares as its outputs, and did not leave."""
+        return [path for path in _outputs(job) if not files_matching(path) and not os.path.exists(path)]
+
+    def _left(self, step: str) -> list[Left]:
+        return [Left(label=job.alias, files=self._files(job)) for job in self._made[step]]
+
+    def _files(self, job: Any) -> tuple[str, ...]:
+        """Those it made or changed; all that match, when it changed none."""
+        before, now = self._marks.get(job.alias, {}), _marks(job)
+        return tuple(path for path in now if before.get(path) != now[path]) or tuple(now)
+
+
+def _outputs(job: Any) -> tuple[str, ...]:
+    return tuple(getattr(job.command, "outputs", ()))
+
+
+def _marks(job: Any) -> dict[str, _Mark]:
+    """Of all files that match its outputs, in their order."""
+    paths = dict.fromkeys(path for pattern in _outputs(job) for path in files_matching(pattern))
+    return {path: _mark(path) for path in paths}
+
+
+def _mark(path: str) -> _Mark:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_size, found.st_ino

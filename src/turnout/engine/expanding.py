@@ -1,0 +1,168 @@
+"""Steps of pipelines whose runs could not be known at submit: they are made when all that they need is over.
+
+Nothing of it survives. What is to be made stands in the store, and the next hub finds it there.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from turnout.blobs import BlobStore
+from turnout.engine.following import Why, give_up_step, settle
+from turnout.errors import InvalidInput
+from turnout.model.pipeline import SKIPPED
+from turnout.model.spec import RunSpec
+from turnout.model.state import Reason
+from turnout.pipeline.languages import late_from
+from turnout.pipeline.plan import Left, RunPlan, Skipped, name_of
+from turnout.store import pipelines, reads
+from turnout.store.jobs import load_jobs
+from turnout.store.ledger import Ledger
+from turnout.store.pipelines import LateStep, Leaver
+from turnout.store.store import Connection, Store
+from turnout.store.writer import Tx
+from turnout.wire import manifest
+from turnout.wire.patterns import matcher
+
+_log = logging.getLogger(__name__)
+_TOPIC = "pipelines"
+_AGAIN = 5.0  # seconds, after a look that failed
+_FAREWELL = 30.0
+
+
+class Expander:
+    """`stir` from any thread, after each commit, with its topics. `end` has all runs of a pipeline cancelled; it is
+    called in its thread."""
+
+    def __init__(self, store: Store, blobs: BlobStore, end: Callable[[int], None]) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._end = end
+        self._news = threading.Event()
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name="pipelines", daemon=True)
+
+    def start(self) -> None:
+        self._news.set()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        self._news.set()
+        self._thread.join(_FAREWELL)
+
+    def stir(self, topics: frozenset[str]) -> None:
+        if _TOPIC in topics:
+            self._news.set()
+
+    def look(self) -> None:
+        """Makes the runs of all steps for which it is time, and ends pipelines that shall end with the first failure.
+        For its thread, or where that was not started."""
+        with self._store.read() as connection:
+            due = pipelines.due_steps(connection)
+            failed = [job for job in pipelines.open_pipelines(connection) if _shall_end(connection, job)]
+        for job in failed:
+            self._end(job)
+        for step in due:
+            self._expand(step)
+
+    def _run(self) -> None:
+        patience: float | None = None
+        while self._is_woken(patience):
+            try:
+                self.look()
+                patience = None
+            except Exception:
+                patience = _AGAIN
+                _log.exception("steps of pipelines could not be made; another look follows")
+
+    def _is_woken(self, patience: float | None) -> bool:
+        """After so many seconds at most; False = the hub stops."""
+        self._news.wait(patience)
+        self._news.clear()
+        return not self._is_stopping
+
+    def _expand(self, step: LateStep) -> None:
+        late = late_from(step.late)
+        with self._store.read() as connection:
+            leavers = pipelines.leavers(connection, step.job)
+            ends = _ends(connection, leavers) if late.has_condition else {}
+        try:
+            made = late.expand(self._left(leavers, ends))
+            if not made:
+                raise InvalidInput("there is nothing to do it to", hint="see what the steps before it have left")
+        except (InvalidInput, Skipped) as error:
+            why = _why_not(error)
+            self._store.write(lambda tx: _give_up(tx, step.job, why))
+            return
+        self._store.write(lambda tx: _make(tx, step, made, leavers))
+
+    def _left(
+        self, leavers: Mapping[str, Sequence[Leaver]], ends: Mapping[int, Mapping[str, object]]
+    ) -> dict[str, list[Left]]:
+        return {
+            name: [
+                Left(
+                    label="" if each.label == name else each.label, values=each.values, files=self._files(each),
+                    state=SKIPPED if each.reason == Reason.CONDITION else each.state, came_to=ends.get(each.id, {}),
+                )
+                for each in runs
+            ]
+            for name, runs in leavers.items()
+        }  # fmt: skip
+
+    def _files(self, run: Leaver) -> tuple[str, ...]:
+        """Those of its outputs, in the order in which it names them."""
+        if run.after is None or not run.is_well:
+            return ()
+        paths = sorted(entry.path for entry in manifest.decode(self._blobs.read(run.after)))
+        found: dict[str, None] = {}
+        for is_taken in map(_matcher, run.outputs):
+            found.update((path, None) for path in paths if is_taken(path))
+        return tuple(found)
+
+
+def _ends(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> dict[int, dict[str, object]]:
+    """What these runs came to, as a condition asks for it."""
+    ids = {each.id for runs in leavers.values() for each in runs}
+    found: dict[int, dict[str, object]] = {}
+    for run, view in zip(sorted(ids), reads.show_runs(connection, sorted(ids)), strict=True):
+        told: dict[str, object] = {"state": view["state"], "exit_code": view["exit_code"]}
+        told |= {f"params.{name}": value for name, value in view["params"].items()}
+        told |= {f"metrics.{name}": value for name, value in view["metrics"].items()}
+        found[run] = {**view["metrics"], **told}
+    return found
+
+
+def _why_not(error: InvalidInput | Skipped) -> Why:
+    if isinstance(error, Skipped):
+        return Why(str(error), Reason.CONDITION)
+    return Why(f"its runs could not be made: {error.message}")
+
+
+def _shall_end(connection: Connection, pipeline: int) -> bool:
+    is_meant = load_jobs(connection, {pipeline})[pipeline].spec.fail_fast
+    return is_meant and pipelines.has_failures(connection, pipeline)
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    return matcher([pattern])
+
+
+def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan], leavers: Mapping[str, Sequence[Leaver]]) -> None:
+    """Idempotent: another hub may have made them meanwhile."""
+    runs = [
+        RunSpec(argv=run.argv, params=dict(run.values), label=name_of(step.name, run), outputs=run.outputs)
+        for run in made
+    ]
+    needs = [[leavers[place.step][place.run].id for place in run.needs] for run in made]
+    pipelines.insert_late_runs(tx, step.job, runs, needs)
+
+
+def _give_up(tx: Tx, job: int, why: Why) -> None:
+    ledger = Ledger(tx)
+    give_up_step(tx, ledger, job, why)
+    settle(tx, ledger)
+    ledger.flush()

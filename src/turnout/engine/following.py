@@ -1,0 +1,137 @@
+"""What follows from the end of a run: for its parent, and for the runs of a pipeline that wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from turnout.engine.changing import begin
+from turnout.model.state import Reason, RunState
+from turnout.schedule import machine
+from turnout.schedule.record import Refusal, RunRecord
+from turnout.store import pipelines
+from turnout.store.ledger import Ledger
+from turnout.store.queue import names_of
+from turnout.store.writer import Tx
+
+
+def settle(tx: Tx, ledger: Ledger) -> None:
+    """Tells those whom the ends in this transaction concern, and so on with what ends for that. Wakes who waits for the
+    end of a job, and nodes when there is something to take again. Call it before the ledger is flushed."""
+    told: set[int] = set()
+    while fresh := [record for record in ledger.ended() if record.id not in told]:
+        told.update(record.id for record in fresh)
+        _tell_parents(ledger, fresh, tx.now)
+        of_steps = [record for record in fresh if record.step]
+        if of_steps:
+            _Followers(tx, ledger).tell(of_steps)
+    if told:
+        tx.touch("jobs", "runs")
+    if ledger.has_requeued():
+        tx.touch("queue")
+
+
+def _tell_parents(ledger: Ledger, ended: Iterable[RunRecord], now: float) -> None:
+    """Who looks after searches hears of one that is over, and of a run that failed."""
+    children = [record for record in ended if record.parent is not None]
+    ledger.load(record.parent for record in children if record.parent is not None)
+    for child in children:
+        parent = ledger.get(child.parent) if child.parent is not None else None
+        if parent is not None and not parent.is_terminal:
+            after = ledger.apply(machine.child_ended(parent, child, now))
+            if after.stage and (after.is_terminal or child.state is RunState.FAILED):
+                ledger.touch("searches")
+
+
+class Why(NamedTuple):
+    """Why a run will not begin: something it waits for did not end well (DEPENDENCY), or a condition does not hold."""
+
+    text: str
+    reason: Reason = Reason.DEPENDENCY
+
+
+def give_up_step(tx: Tx, ledger: Ledger, step: int, why: Why) -> None:
+    """Its runs that wait for others are given up; where they are not made yet, one stands for them."""
+    runs = pipelines.created_runs(tx, step)
+    if pipelines.give_up_late(tx, step):
+        runs += pipelines.insert_stand_in(tx, step)
+    ledger.load(runs)
+    for run in runs:
+        _give_up(tx, ledger, run, why)
+
+
+def _give_up(tx: Tx, ledger: Ledger, run: int, why: Why) -> None:
+    record = ledger.get(run)
+    if record is not None:
+        step = machine.abandon(record, why.text, tx.now, why.reason)
+        if not isinstance(step, Refusal):
+            ledger.apply(step)
+
+
+class _Followers:
+    """What waits for runs of steps. One that is over well lets them come nearer to the queue; else they are given up,
+    and what waits for them in turn."""
+
+    def __init__(self, tx: Tx, ledger: Ledger) -> None:
+        self._tx = tx
+        self._ledger = ledger
+
+    def tell(self, ended: list[RunRecord]) -> None:
+        bad = [record for record in ended if record.state is not RunState.COMPLETED]
+        if bad:
+            self._tx.touch("pipelines")
+        names = names_of(self._tx, [record.id for record in bad])
+        why = {record.id: _why(names[record.id], record) for record in bad}
+        self._tell_runs([record.id for record in ended], why)
+        steps = pipelines.count_down(self._tx, [record.id for record in ended])
+        for needed, waiting in pipelines.needed_steps(self._tx, steps).items():
+            runs, left = steps[needed]
+            reason = next((why[run] for run in runs if run in why), None)
+            is_well = reason is None and left == 0 and not pipelines.has_failed(self._tx, needed)
+            for step, bears_failures in waiting:
+                if is_well or (bears_failures and left == 0):
+                    self._let_step(step)
+                elif reason is not None and not bears_failures:
+                    give_up_step(self._tx, self._ledger, step, reason)
+
+    def _tell_runs(self, ended: list[int], why: dict[int, Why]) -> None:
+        waiting = pipelines.dependants(self._tx, ended)
+        self._ledger.load(run for _, run in waiting)
+        for needed, run in waiting:
+            if needed in why:
+                _give_up(self._tx, self._ledger, run, why[needed])
+            else:
+                self._let(run)
+
+    def _let_step(self, step: int) -> None:
+        left, is_late = pipelines.count_down_steps(self._tx, step)
+        if left:
+            return
+        if is_late:
+            self._tx.touch("pipelines")
+            return
+        runs = pipelines.created_runs(self._tx, step)
+        self._ledger.load(runs)
+        for run in runs:
+            self._let(run)
+
+    def _let(self, run: int) -> None:
+        record = self._ledger.get(run)
+        if record is None or record.state is not RunState.CREATED:
+            return
+        record = self._ledger.apply(machine.unblock(record))
+        if record.blocked == 0:
+            if record.stage:
+                begin(self._tx, [run])
+            self._ledger.apply(machine.enqueue(record, self._tx.now))
+            self._tx.touch("queue")
+
+
+def _why(name: str, record: RunRecord) -> Why:
+    if record.reason is Reason.CONDITION:
+        return Why(f"{name} was skipped", Reason.CONDITION)
+    return Why(f"{name} {_WORDS.get(record.state, record.state)}")
+
+
+#: How it is said that a run has ended so.
+_WORDS = {RunState.FAILED: "failed", RunState.CANCELLED: "was cancelled", RunState.STOPPED: "was stopped"}

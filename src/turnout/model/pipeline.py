@@ -1,0 +1,37 @@
+"""What a pipeline asks for: jobs that are its steps, and which of their runs wait for which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from turnout.model.spec import JobSpec
+
+#: How a run of a step is counted whose condition does not hold: cancelled, and well.
+SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSpec:
+    """`job` is what is done, and its runs, as far as they are known.
+
+    `needs` are steps before this one, by their place in the pipeline, all of whose runs have to be over well before any
+    of its own may begin. `run_needs` has for each of its runs the places, (step, run), of the runs that this one waits
+    for besides. A step with `late` has no runs yet: that makes them when all that it needs is over; with
+    `bears_failures`, also when that did not end well.
+    """
+
+    name: str
+    job: JobSpec
+    needs: tuple[int, ...] = ()
+    run_needs: tuple[tuple[tuple[int, int], ...], ...] = ()
+    late: dict[str, Any] | None = None
+    bears_failures: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineSpec:
+    """`job` has no runs: it is what the steps have in common, and what they are known by together."""
+
+    job: JobSpec
+    steps: tuple[StepSpec, ...]

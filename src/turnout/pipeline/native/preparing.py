@@ -1,0 +1,206 @@
+"""A step made ready: its texts taken apart, its places known, so that its runs are made quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from turnout.errors import InvalidInput
+from turnout.model.likeness import nearest
+from turnout.pipeline.native import braces, conditions
+from turnout.pipeline.native.braces import Filler, Piece, Slot
+from turnout.pipeline.native.commands import Command, FunctionCall, ListCommand, ShellCommand, is_of_files
+from turnout.pipeline.native.conditions import Condition
+from turnout.pipeline.native.model import Files, Step, by_name
+from turnout.pipeline.native.paths import ANY, clean, escape, is_pattern
+from turnout.pipeline.native.problems import Problems
+
+#: Places of a run that is done to a file.
+OF_FILE = ("file", "name", "stem")
+
+
+class Entry:
+    """One of the inputs or outputs of a step, as it is written in `text`, or the clean path of all its runs. `guess` is
+    a pattern of all that it may come to, from what is known of the values: see `Prepared.guesses`."""
+
+    def __init__(self, name: str, text: str, step: str, guesses: Mapping[str, str]) -> None:
+        pieces = _pieces(text, step)
+        self.name = name
+        self.is_pattern = any(is_pattern(piece) for piece in pieces if isinstance(piece, str))
+        self.has_places = bool(braces.slots(pieces))
+        self.guess = clean("".join(self._guess(piece, guesses) for piece in pieces))
+        self._filler = Filler(pieces)
+        self.text = text if self.has_places else clean(self._filler.fill({}))
+
+    def fill(self, texts: Mapping[str, str]) -> str:
+        """The clean path, or pattern, of a run: of patterns, the values are what they are and nothing else."""
+        if not self.has_places:
+            return self.text
+        if self.is_pattern:
+            texts = {name: escape(text) for name, text in texts.items()}
+        return clean(self._filler.fill(texts))
+
+    def _guess(self, piece: Piece, guesses: Mapping[str, str]) -> str:
+        if isinstance(piece, Slot):
+            return guesses.get(piece.name, ANY)
+        return piece if self.is_pattern else escape(piece)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """`guesses` are patterns of what its values may be, by their names; `through` are the steps whose files are its
+    inputs, if it does not say itself which these are. `asks` are the places in its command."""
+
+    step: Step
+    guesses: Mapping[str, str]
+    through: tuple[str, ...]
+    inputs: tuple[Entry, ...]
+    outputs: tuple[Entry, ...]
+    command: Command
+    asks: frozenset[str]
+    places_of_files: tuple[str, ...]
+    has_own_files: bool
+    """It is done to files, and not to what a step is done to."""
+    notes: tuple[str, ...]
+    condition: Condition | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of its values."""
+        return tuple(self.guesses)
+
+    @property
+    def asks_for_inputs(self) -> bool:
+        return any(place.startswith("input") for place in self.places_of_files)
+
+
+def entries(step: str, files: Files, guesses: Mapping[str, str]) -> tuple[Entry, ...]:
+    guesses = {"name": "*", "stem": "*", **guesses}
+    return tuple(Entry(name, text, step, guesses) for name, text in by_name(files).items())
+
+
+def prepare(step: Step, guesses: Mapping[str, str], steps: Collection[str], problems: Problems) -> Prepared:
+    """`steps` are all there are. What is wrong with the places of this one is among the problems."""
+    return _Preparation(step, guesses, steps, problems).done()
+
+
+def _pieces(text: str, step: str) -> tuple[Piece, ...]:
+    return braces.with_step(braces.parse(text), step)
+
+
+class _Preparation:
+    def __init__(self, step: Step, guesses: Mapping[str, str], steps: Collection[str], problems: Problems) -> None:
+        self._step = step
+        self._guesses = guesses
+        self._steps = steps
+        self._place = f"steps.{step.name}"
+        self._problems = problems
+        self._asked: set[str] = set()
+        self._notes: list[str] = []
+        self._single: set[str] = set()
+        fans = (step.each,) if step.each in steps else ()
+        self._through: tuple[str, ...] = tuple(dict.fromkeys(filter(None, (*fans, *step.collect))))
+        if not self._through and step.each is None:
+            self._through = step.needs
+
+    def done(self) -> Prepared:
+        step = self._step
+        values = (*self._guesses, *(OF_FILE if "file" in self._guesses else ()), "step")
+        for key, files in (("inputs", step.inputs), ("outputs", step.outputs)):
+            for text in by_name(files).values():
+                self._check(key, text, values)
+        inputs, outputs = (entries(step.name, files, self._guesses) for files in (step.inputs, step.outputs))
+        known = (*values, *self._places_of_inputs(inputs), *self._places_of_outputs(outputs))
+        self._single = {"input", "output", *(f"outputs.{entry.name}" for entry in outputs)}
+        self._single.update(f"inputs.{entry.name}" for entry in inputs if not entry.is_pattern)
+        command = self._command(known)
+        self._check_outputs(outputs)
+        return Prepared(
+            step=step, guesses=self._guesses, through=self._through, inputs=inputs, outputs=outputs, command=command,
+            asks=frozenset(self._asked), places_of_files=tuple(sorted(filter(is_of_files, self._asked))),
+            has_own_files="file" in self._guesses and step.each not in self._steps, notes=tuple(self._notes),
+            condition=self._condition(values),
+        )  # fmt: skip
+
+    def _condition(self, values: Collection[str]) -> Condition | None:
+        if self._step.when is None:
+            return None
+        place = f"{self._place}.when"
+        try:
+            condition = conditions.read(self._step.when, self._steps)
+        except InvalidInput as error:
+            self._problems.add(place, error.message, error.hint)
+            return None
+        for name in condition.values:
+            if name not in values:
+                self._problems.add(place, f"{name} is no value of it", conditions.instead_of(name, values))
+        return condition
+
+    def _command(self, known: tuple[str, ...]) -> Command:
+        step = self._step
+        if isinstance(step.command, str):
+            shell = ShellCommand(self._read("command", step.command, known))
+            for name in shell.escaped:
+                instead = f"leave it out, or write {{{{{name}}}}} if it is text"
+                self._problems.add(f"{self._place}.command", f"a backslash stands before {{{name}}}", instead)
+            return shell
+        if step.command is not None:
+            return ListCommand([self._read("command", each, known) for each in step.command])
+        many = [place for place in known if is_of_files(place) and place not in self._single]
+        return FunctionCall(step.function or "", step.args, lambda text: self._read("args", text, known), many)
+
+    def _read(self, key: str, text: str, known: tuple[str, ...]) -> tuple[Piece, ...]:
+        self._check(key, text, known)
+        pieces = _pieces(text, self._step.name)
+        self._asked.update(braces.slots(pieces))
+        return pieces
+
+    def _check(self, key: str, text: str, known: tuple[str, ...]) -> None:
+        place = f"{self._place}.{key}"
+        for name in braces.slots(braces.parse(text)):
+            if name not in known and not self._is_number_of_input(name, known):
+                self._problems.add(place, *_objection(name, known, is_file=key in ("inputs", "outputs")))
+        for name in braces.variables(text):
+            if name in known:
+                self._notes.append(f"{place}: ${{{name}}} is a variable of the shell; the value is {{{name}}}")
+
+    def _is_number_of_input(self, name: str, known: tuple[str, ...]) -> bool:
+        """Inputs that are not listed have numbers, too."""
+        return not self._step.inputs and "inputs" in known and name.removeprefix("inputs.").isdecimal()
+
+    def _places_of_inputs(self, inputs: tuple[Entry, ...]) -> Iterator[str]:
+        if inputs or self._through or "file" in self._guesses:
+            yield from ("input", "inputs")
+            yield from (f"inputs.{each}" for each in ([entry.name for entry in inputs] or self._through))
+
+    def _places_of_outputs(self, outputs: tuple[Entry, ...]) -> Iterator[str]:
+        if outputs:
+            yield from ("output", "outputs", *(f"outputs.{entry.name}" for entry in outputs))
+
+    def _check_outputs(self, outputs: tuple[Entry, ...]) -> None:
+        place = f"{self._place}.{'args' if self._step.command is None else 'command'}"
+        if "output" in self._asked and len(outputs) > 1:
+            what = f"{{output}} is one file, and there are {len(outputs)}"
+            self._problems.add(place, what, f"write {{outputs}}, or {{outputs.{outputs[0].name}}}")
+        for entry in outputs:
+            asked = {"output", "outputs", f"outputs.{entry.name}"} & self._asked
+            if entry.is_pattern and asked:
+                what = f"{{{min(asked)}}} is a pattern, and no file"
+                self._problems.add(place, what, "write into the command which files it makes")
+
+
+def _objection(name: str, known: Collection[str], *, is_file: bool) -> tuple[str, str]:
+    """What is wrong with a place that is not known, and what to write instead."""
+    missing = _MISSING.get(name)
+    if missing is not None and not is_file:
+        return f"there is nothing for {{{name}}}", missing
+    near = nearest(name, known)
+    meant = f"did you mean {{{near}}}?" if near else f"known: {', '.join(f'{{{each}}}' for each in known)}."
+    return f"{{{name}}} is not known here", f"{meant} If it is text, write {{{{{name}}}}}"
+
+
+_MISSING = {
+    **dict.fromkeys(("input", "inputs"), "write `inputs: PATH`, or `each: STEP`"),
+    **dict.fromkeys(("output", "outputs"), "write `outputs: PATH`"),
+    **dict.fromkeys(OF_FILE, "write `each:` with a pattern of files"),
+}

@@ -1,0 +1,100 @@
+"""What a pipeline comes to, in whatever language it was written.
+
+A *step* becomes a job, with a run for each thing it is done to. A run waits for runs of other steps (`RunPlan.needs`),
+or for all runs of a step (`StepPlan.needs`). What a step is done to may only be known when others are over, because
+they decide which files there will be: such a step is *late*. It has no runs yet, but a `late` that makes them then,
+from what the runs before it have left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+Value = str | int | float | bool
+
+#: The first word of an argv that calls a function of Python. Two follow: ``module:name``, and its arguments as JSON.
+CALL = "turnout-call"
+COMPLETED = "completed"
+
+
+class Place(NamedTuple):
+    """A run: which one of its step, from 0."""
+
+    step: str
+    run: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """One run. `label` tells it from others of its step, `values` are what it is done to, by name. Paths are relative
+    to where it begins; of `outputs`, which it has to leave behind, some may be patterns."""
+
+    label: str
+    argv: tuple[str, ...]
+    values: Mapping[str, Value] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    needs: tuple[Place, ...] = ()
+
+
+def name_of(step: str, run: RunPlan) -> str:
+    """What its run is called: as its step, unless its label says so itself."""
+    return run.label if run.label.startswith(f"{step}.") else step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What a run that is over has left: the files that match its outputs, in their order, each once. One that did not
+    complete has left none. `came_to` is there for steps with a condition: its last metrics, by their names and by
+    ``metrics.NAME``, ``params.NAME``, ``state`` and ``exit_code``. A `state` is one of runs, or SKIPPED."""
+
+    label: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    state: str = COMPLETED
+    came_to: Mapping[str, object] = field(default_factory=dict)
+
+
+class Skipped(Exception):
+    """The condition of a step does not hold: it has no runs. Says why."""
+
+
+class Late(Protocol):
+    """Makes the runs of a late step. It travels to who makes them then, and is written down until then."""
+
+    @property
+    def has_condition(self) -> bool:
+        """Whether it wants to be told what the runs of other steps came to."""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON can have it, with its ``language``; `turnout.pipeline.languages` makes it of that again."""
+
+    def expand(self, left: Mapping[str, Sequence[Left]]) -> tuple[RunPlan, ...]:
+        """`left` is what the runs of each step have left that this one needs, in their order. InvalidInput when that
+        does not make sense, with what to change; Skipped when it is not to be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPlan:
+    """One step. `needs` are the steps all of whose runs each of its runs waits for, besides the runs that it names
+    itself. It has `runs`, or is `late`. `reads` are the files of the project that it was found to read. A late one with
+    a condition (`when`) is looked at when all it needs is over, well or, with `bears_failures`, not."""
+
+    name: str
+    runs: tuple[RunPlan, ...] = ()
+    needs: tuple[str, ...] = ()
+    late: Late | None = None
+    reads: tuple[str, ...] = ()
+    when: str | None = None
+    bears_failures: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Steps in an order in which each comes after those it needs. `notes` are what was understood otherwise than it may
+    have been meant, to be said before anything begins."""
+
+    steps: tuple[StepPlan, ...]
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,298 @@
+"""Pipelines: their steps, and which runs wait for which."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from turnout.model.ids import run_name
+from turnout.model.pipeline import PipelineSpec
+from turnout.model.spec import CommandKind, RunSpec
+from turnout.model.state import LIVE, TERMINAL, RunState
+from turnout.schedule.explain import Awaited
+from turnout.store import schema, search_views
+from turnout.store.belonging import OF_STEP
+from turnout.store.bulk import Bulk
+from turnout.store.jobs import StepOf, Written, insert_job, insert_runs, load_jobs, next_numbers
+from turnout.store.parts import in_parts
+from turnout.store.reads import find_run
+from turnout.store.writer import Tx
+
+_RUNS, _JOBS, _RUN_NEEDS, _STEP_NEEDS = schema.runs, schema.jobs, schema.run_needs, schema.step_needs
+_INSERT_RUN_NEEDS = Bulk(_RUN_NEEDS.insert(), ["needed", "run_id"])
+_INSERT_STEP_NEEDS = Bulk(_STEP_NEEDS.insert(), ["needed", "job_id"])
+_LIVE = [str(state) for state in LIVE]
+_NOT_WELL = [str(state) for state in TERMINAL - {RunState.COMPLETED}]
+
+
+def _left_by(waiter: sa.Column[int], needed: sa.Column[int], of: sa.Column[int]) -> sa.Select[Any]:
+    """Runs that have left something to those who waited for them. It does not ask for their state: SQLite would take
+    that for the best index, and go through all runs that ever were completed."""
+    columns = (
+        waiter.label("waiter"), _RUNS.c.id, _RUNS.c.job_id, _RUNS.c.state, _RUNS.c.stage, _RUNS.c.after, _RUNS.c.outputs
+    )  # fmt: skip
+    has_left = (_RUNS.c.outputs.is_not(None), _RUNS.c.step == OF_STEP)
+    these = waiter.in_(sa.bindparam("ids", expanding=True))
+    return sa.select(*columns).select_from(waiter.table).join(_RUNS, of == needed).where(these, *has_left)
+
+
+_LEFT_BY_RUNS = _left_by(_RUN_NEEDS.c.run_id, _RUN_NEEDS.c.needed, _RUNS.c.id)
+_LEFT_BY_STEPS = _left_by(_STEP_NEEDS.c.job_id, _STEP_NEEDS.c.needed, _RUNS.c.job_id)
+_LEAVER = tuple(_RUNS.c[name] for name in ("id", "label", "params", "after", "outputs", "state", "reason"))
+
+
+class Ended(NamedTuple):
+    """Runs of a step that are over, and how many of it are not."""
+
+    runs: list[int]
+    left: int
+
+
+class Waiting(NamedTuple):
+    """For how many steps a step still waits, and whether its runs are to be made then."""
+
+    left: int
+    is_late: bool
+
+
+class LateStep(NamedTuple):
+    job: int
+    name: str
+    late: dict[str, Any]
+
+
+class Leaver(NamedTuple):
+    """A run of a step that is over, and may have left something: `after` is the manifest of that."""
+
+    id: int
+    label: str
+    values: dict[str, Any]
+    after: str | None
+    outputs: list[str]
+    state: RunState
+    reason: str | None
+
+    @property
+    def is_well(self) -> bool:
+        return self.state is RunState.COMPLETED
+
+
+class Waiter(NamedTuple):
+    """A step that waits for another as a whole; with `bears_failures`, only for its end."""
+
+    job: int
+    bears_failures: bool
+
+
+def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[Written]]:
+    """Writes the pipeline's job, those of its steps with their runs, and what they wait for; gives its number."""
+    pipeline = insert_job(tx, spec.job).job
+    steps: list[Written] = []
+    for step in spec.steps:
+        needs = step.run_needs or ((),) * step.job.outer_runs
+        blocked = [len(each) + bool(step.needs) for each in needs]
+        late = json.dumps(step.late) if step.late is not None else None
+        on = sorted({*step.needs, *(place for each in needs for place, _ in each)})
+        names = [spec.steps[each].name for each in on]
+        place = StepOf(pipeline, step.name, len(set(step.needs)), blocked, late, names, step.bears_failures)
+        steps.append(insert_job(tx, step.job, step=place))
+        here = steps[-1]
+        edges = [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
+        _INSERT_RUN_NEEDS.execute(tx.connection, edges)
+        _INSERT_STEP_NEEDS.execute(tx.connection, [(steps[at].job, here.job) for at in sorted(set(step.needs))])
+    count = sum(step.job.commands for step in spec.steps)
+    tx.connection.execute(_JOBS.update().where(_JOBS.c.id == pipeline).values(run_count=count))
+    return pipeline, steps
+
+
+def count_down(tx: Tx, ended: Collection[int]) -> dict[int, Ended]:
+    """These runs of steps are over: for each step, which of them are its own, and how many are not over yet."""
+    mine: dict[int, list[int]] = {}
+    for part in in_parts(sorted(ended)):
+        for row in tx.connection.execute(sa.select(_RUNS.c.id, _RUNS.c.job_id).where(_RUNS.c.id.in_(part))):
+            mine.setdefault(row.job_id, []).append(row.id)
+    return {job: Ended(runs, _less(tx, job, _JOBS.c.open, len(runs))) for job, runs in sorted(mine.items())}
+
+
+def count_down_steps(tx: Tx, job: int) -> Waiting:
+    """One of the steps that this one waits for is over."""
+    left = _less(tx, job, _JOBS.c.blocked, 1)
+    unmade = tx.connection.execute(sa.select(_JOBS.c.unmade).where(_JOBS.c.id == job)).scalar_one()
+    return Waiting(left, bool(unmade))
+
+
+def has_failed(tx: Tx, job: int) -> bool:
+    """Whether a run of this step is over, and not well."""
+    where = (_RUNS.c.job_id == job, _RUNS.c.state.in_(_NOT_WELL), _RUNS.c.step == OF_STEP)
+    return tx.connection.execute(sa.select(_RUNS.c.id).where(*where).limit(1)).first() is not None
+
+
+def created_runs(tx: Tx, job: int) -> list[int]:
+    """Those of a step that wait for others."""
+    where = (_RUNS.c.job_id == job, _RUNS.c.state == str(RunState.CREATED))
+    return list(tx.connection.execute(sa.select(_RUNS.c.id).where(*where)).scalars())
+
+
+def give_up_late(tx: Tx, job: int) -> bool:
+    """The runs of a late step will not be made; whether they were to be."""
+    where = (_JOBS.c.id == job, _JOBS.c.unmade == 1)
+    return tx.connection.execute(_JOBS.update().where(*where).values(unmade=0)).rowcount > 0
+
+
+def due_steps(connection: sa.Connection) -> list[LateStep]:
+    """Those whose runs can be made now."""
+    columns = (_JOBS.c.id, _JOBS.c.step, _JOBS.c.late)
+    select = sa.select(*columns).where(_JOBS.c.unmade == 1, _JOBS.c.blocked == 0)
+    return [LateStep(row.id, row.step, json.loads(row.late)) for row in connection.execute(select.order_by(_JOBS.c.id))]
+
+
+def leavers(connection: sa.Connection, job: int) -> dict[str, list[Leaver]]:
+    """The runs of the steps that a step waited for, by their steps, in their order. Of a search, that is its best."""
+    select = (
+        sa.select(_JOBS.c.id.label("job"), _JOBS.c.step.label("name"), _RUNS.c.stage, *_LEAVER)
+        .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
+        .join(_STEP_NEEDS, _STEP_NEEDS.c.needed == _JOBS.c.id)
+        .where(_STEP_NEEDS.c.job_id == job, _RUNS.c.step == OF_STEP)
+        .order_by(_RUNS.c.id)
+    )
+    found: dict[str, list[Leaver]] = {}
+    for row in connection.execute(select).all():
+        run = (_best(connection, row.job) if row.stage else None) or _leaver(row)
+        of_step = found.setdefault(row.name, [])
+        if run not in of_step:  # a search on several targets has several parents, and one best
+            of_step.append(run)
+    return found
+
+
+def _leaver(row: Any) -> Leaver:
+    return Leaver(
+        row.id, row.label or "", json.loads(row.params), row.after, json.loads(row.outputs) if row.outputs else [],
+        RunState(row.state), row.reason,
+    )  # fmt: skip
+
+
+def _best(connection: sa.Connection, search: int) -> Leaver | None:
+    """The best run of a search, as if it were that of the step; None when there is none."""
+    found = search_views.best(connection, search)
+    if not found or found[0]["run"] is None:
+        return None
+    run = find_run(connection, found[0]["run"])
+    row = connection.execute(sa.select(*_LEAVER).where(_RUNS.c.id == run)).one()
+    return _leaver(row)._replace(label="")
+
+
+def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[Sequence[int]]) -> None:
+    """The runs of a late step, unless somebody made them. Where each says which runs it needed, only those count from
+    now on."""
+    if not give_up_late(tx, job):
+        return
+    spec = replace(load_jobs(tx.connection, {job})[job].spec, runs=tuple(runs))
+    ids = insert_runs(tx, job, next_numbers(tx, "run", len(runs)), spec, [0] * len(runs))
+    values = {"open": _JOBS.c.open + len(runs), "run_count": len(runs)}
+    tx.connection.execute(_JOBS.update().where(_JOBS.c.id == job).values(values))
+    if all(needs):
+        tx.connection.execute(_STEP_NEEDS.delete().where(_STEP_NEEDS.c.job_id == job))
+        _INSERT_RUN_NEEDS.execute(
+            tx.connection, [(on, run) for run, each in zip(ids, needs, strict=True) for on in sorted(set(each))]
+        )
+    tx.touch("queue", f"job:{job}", "runs")
+
+
+def late_steps(tx: Tx, pipeline: int) -> list[int]:
+    """Its steps whose runs are still to be made."""
+    where = (_JOBS.c.pipeline == pipeline, _JOBS.c.unmade == 1)
+    return list(tx.connection.execute(sa.select(_JOBS.c.id).where(*where).order_by(_JOBS.c.id)).scalars())
+
+
+def is_pipeline(tx: Tx, job: int) -> bool:
+    kind = tx.connection.execute(sa.select(_JOBS.c.kind).where(_JOBS.c.id == job)).scalar()
+    return bool(kind == CommandKind.PIPELINE)
+
+
+def open_pipelines(connection: sa.Connection) -> list[int]:
+    """Those that are not over."""
+    is_open = sa.and_(_JOBS.c.pipeline.is_not(None), sa.or_(_JOBS.c.open > 0, _JOBS.c.unmade == 1))
+    return list(connection.execute(sa.select(_JOBS.c.pipeline).where(is_open).distinct()).scalars())
+
+
+def has_failures(connection: sa.Connection, pipeline: int) -> bool:
+    """Whether a run of its steps has failed."""
+    steps = sa.select(_JOBS.c.id).where(_JOBS.c.pipeline == pipeline)
+    where = (_RUNS.c.job_id.in_(steps), _RUNS.c.state == str(RunState.FAILED), _RUNS.c.step == OF_STEP)
+    return connection.execute(sa.select(_RUNS.c.id).where(*where).limit(1)).first() is not None
+
+
+def insert_stand_in(tx: Tx, job: int) -> list[int]:
+    """One run for all those of a late step that will not be made."""
+    spec = load_jobs(tx.connection, {job})[job].spec
+    argv = spec.display[1:] if spec.script is not None else spec.display  # shown is the script's name before them
+    plain = replace(spec, runs=(RunSpec(argv=argv),), search=None, also=(), held=False, nodes=None)
+    tx.connection.execute(_JOBS.update().where(_JOBS.c.id == job).values(open=_JOBS.c.open + 1))
+    return insert_runs(tx, job, next_numbers(tx, "run", 1), plain, [1])
+
+
+def _less(tx: Tx, job: int, column: sa.Column[int], count: int) -> int:
+    less = _JOBS.update().where(_JOBS.c.id == job).values({column: column - count}).returning(column)
+    return int(tx.connection.execute(less).scalar_one())
+
+
+def dependants(tx: Tx, runs: Collection[int]) -> list[tuple[int, int]]:
+    """Which runs wait for these: (needed, run)."""
+    found: list[tuple[int, int]] = []
+    for part in in_parts(sorted(runs)):
+        rows = tx.connection.execute(sa.select(_RUN_NEEDS).where(_RUN_NEEDS.c.needed.in_(part)))
+        found += [(row.needed, row.run_id) for row in rows]
+    return found
+
+
+def left_for(tx: Tx, runs: Mapping[int, int]) -> dict[int, list[tuple[str, list[str]]]]:
+    """What the runs left that each of these waited for: manifests, and patterns of their outputs. `runs` are with the
+    step that each is of. They are asked for together, because all runs of pipelines come by here."""
+    singly: dict[int, list[Any]] = {}
+    whole: dict[int, list[Any]] = {}
+    for found, select, ids in ((singly, _LEFT_BY_RUNS, runs.keys()), (whole, _LEFT_BY_STEPS, set(runs.values()))):
+        for part in in_parts(ids):
+            for row in tx.connection.execute(select, {"ids": part}):
+                if row.state == RunState.COMPLETED:
+                    found.setdefault(row.waiter, []).append(row)
+    left = {run: {row.id: row for row in (*singly.get(run, ()), *whole.get(step, ()))} for run, step in runs.items()}
+    searches = {row.job_id for of in left.values() for row in of.values() if row.stage}
+    after = {job: best.after for job in searches if (best := _best(tx.connection, job)) is not None}
+    return {run: _manifests((of[id] for id in sorted(of)), after) for run, of in left.items() if of}
+
+
+def _manifests(rows: Iterable[Any], best: Mapping[int, str | None]) -> list[tuple[str, list[str]]]:
+    """`best`: what the best run of each search among them has left."""
+    found = dict.fromkeys((best.get(row.job_id) if row.stage else row.after, row.outputs) for row in rows)
+    return [(after, json.loads(outputs)) for after, outputs in found if after is not None]
+
+
+def awaited(connection: sa.Connection, run: int, step: int) -> list[Awaited]:
+    """What a run of this step waits for, and is not over."""
+    singly = sa.select(_RUN_NEEDS.c.needed).where(_RUN_NEEDS.c.run_id == run)
+    whole = sa.select(_STEP_NEEDS.c.needed).where(_STEP_NEEDS.c.job_id == step)
+    columns = (_RUNS.c.number, _RUNS.c.child, _RUNS.c.state, _JOBS.c.step)
+    select = (
+        sa.select(*columns)
+        .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
+        .where(sa.or_(_RUNS.c.id.in_(singly), _RUNS.c.job_id.in_(whole)), _RUNS.c.step == OF_STEP)
+        .where(_RUNS.c.state.in_(_LIVE))
+        .order_by(_RUNS.c.id)
+    )
+    runs = [Awaited(run_name(row.number, row.child or None), row.step, row.state) for row in connection.execute(select)]
+    unmade = sa.select(_JOBS.c.step).where(_JOBS.c.id.in_(whole), _JOBS.c.unmade == 1)
+    return [*runs, *(Awaited("", name, "") for name in connection.execute(unmade).scalars())]
+
+
+def needed_steps(tx: Tx, jobs: Collection[int]) -> dict[int, list[Waiter]]:
+    """Those of these steps that others wait for as a whole, and who does."""
+    found: dict[int, list[Waiter]] = {}
+    select = sa.select(_STEP_NEEDS, _JOBS.c.bears_failures).join(_JOBS, _JOBS.c.id == _STEP_NEEDS.c.job_id)
+    for part in in_parts(sorted(jobs)):
+        for row in tx.connection.execute(select.where(_STEP_NEEDS.c.needed.in_(part))):
+            found.setdefault(row.needed, []).append(Waiter(row.job_id, bool(row.bears_failures)))
+    return found

@@ -1,0 +1,81 @@
+"""Patterns of the files that a run leaves: ``*`` and ``?`` stay within a directory, ``**`` is any number of them, and a
+directory stands for all it holds."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import Callable, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+class Step(NamedTuple):
+    """One part of a pattern: a plain name, a glob within one directory, or ``**`` (`any_depth`)."""
+
+    name: str
+    matches: Optional[Callable[[str], object]] = None
+    any_depth: bool = False
+
+
+Rest = Tuple[Step, ...]
+"""What of a pattern is still to be matched below a directory; empty = everything below."""
+
+
+def compile_pattern(pattern: str) -> Optional[Rest]:
+    """The steps of a pattern; None for one that can match nothing inside (empty, ``..``, NUL). ``**/**`` is ``**``."""
+    if not pattern or pattern.startswith("!"):
+        return None
+    steps: List[Step] = []
+    for part in pattern.strip("/").split("/"):
+        if part == ".." or "\0" in part:
+            return None
+        if part in ("", "."):
+            continue
+        if part == "**":
+            if not steps or not steps[-1].any_depth:
+                steps.append(Step(part, any_depth=True))
+        elif _GLOB.search(part):
+            steps.append(Step(part, matches=re.compile(fnmatch.translate(part)).match))
+        else:
+            steps.append(Step(part))
+    if len(steps) > 1 and steps[-1].any_depth:
+        steps.pop()  # `output/**` is all of `output`
+    return tuple(steps)
+
+
+def compile_omitted(pattern: str) -> Optional[Rest]:
+    """The steps of a pattern behind ``!``; None for any other."""
+    plain = pattern[1:].strip("/")
+    if not pattern.startswith("!") or not plain:
+        return None
+    return compile_pattern(pattern[1:] if "/" in plain else f"**/{plain}")
+
+
+def advance(rests: FrozenSet[Rest], name: str) -> FrozenSet[Rest]:
+    """What is left of each pattern that `name` can continue; an empty rest among them = it is matched."""
+    left = set()
+    for rest in rests:
+        if not rest:
+            left.add(rest)
+            continue
+        head = rest[0]
+        if head.any_depth:
+            left.add(rest)
+            left |= advance(frozenset((rest[1:],)), name) if len(rest) > 1 else {()}
+        elif head.matches(name) if head.matches else head.name == name:
+            left.add(rest[1:])
+    return frozenset(left)
+
+
+def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Tells of a path whether one of the patterns takes it."""
+    compiled = frozenset(rest for rest in map(compile_pattern, patterns) if rest is not None)
+
+    def is_taken(path: str) -> bool:
+        rests = compiled
+        for part in path.split("/"):
+            rests = advance(rests, part)
+        return () in rests
+
+    return is_taken

@@ -1,0 +1,119 @@
+"""``when:`` of a step, and what a search hands on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from tests.acceptance.test_pipelines import left_by, run, runs_of, states, written
+from tests.harness import Cli, wait_until
+
+TRAIN = "import sys, turnout\nturnout.log(acc=float(sys.argv[1]))\nopen(sys.argv[2], 'w').write(sys.argv[1])\n"
+
+
+def test_only_what_is_good_goes_on(user: Cli, project: Path) -> None:
+    (project / "train.py").write_text(TRAIN)
+    steps = """
+    train: {command: 'python train.py {acc} {output}', matrix: {acc: [0.5, 0.9, 0.7]}, outputs: 'm/{acc}'}
+    test: {command: 'cat {input} > {output}', each: train, when: train.acc > 0.6, outputs: 't/{acc}'}
+    page: {command: 'cat {inputs}', collect: test}
+    """
+    view = run(user, written(project, steps))
+    assert states(view) == {"train": {"completed": 3}, "test": {"completed": 2}, "page": {"completed": 1}}
+    assert [each["params"] for each in runs_of(user, view, "test")] == [{"acc": 0.9}, {"acc": 0.7}]
+    (page,) = runs_of(user, view, "page")
+    assert user("logs", page["name"]).stdout == "0.90.7"
+
+
+def test_what_is_skipped_is_no_failure(user: Cli, project: Path) -> None:
+    (project / "train.py").write_text(TRAIN)
+    steps = """
+    train: {command: 'python train.py 0.5 {output}', outputs: m}
+    ship: {command: 'ship {input}', inputs: m, when: train.acc > 0.6}
+    tell: {command: 'echo told', needs: ship}
+    done: {command: 'echo done', needs: ship, when: not failure}
+    """
+    view = run(user, written(project, steps))
+    assert view["state"] == "completed"
+    assert states(view) == {
+        "train": {"completed": 1}, "ship": {"skipped": 1}, "tell": {"skipped": 1}, "done": {"completed": 1},
+    }  # fmt: skip
+    why = user("why", f"{view['name']}.ship").stdout
+    (ship,) = runs_of(user, view, "ship")
+    assert (ship["state"], ship["reason"]) == ("cancelled", "condition")
+    assert "train.acc is 0.5" in user("why", ship["name"]).stdout, why
+
+
+def test_after_a_failure(user: Cli, project: Path) -> None:
+    steps = """
+    a: {command: 'exit 3', matrix: {x: [1, 2]}}
+    b: {command: 'true', needs: a}
+    clean: {command: 'echo cleaned', needs: b, when: failure}
+    fine: {command: 'true', needs: b, when: not failure}
+    last: {command: 'echo last', needs: [clean, fine], when: always}
+    """
+    view = run(user, written(project, steps), code=1)
+    assert view["state"] == "failed"
+    assert states(view) == {
+        "a": {"failed": 2}, "b": {"cancelled": 1}, "clean": {"completed": 1}, "fine": {"skipped": 1},
+        "last": {"completed": 1},
+    }  # fmt: skip
+
+
+def test_a_resumed_pipeline_asks_again(user: Cli, project: Path, tmp_path: Path) -> None:
+    steps = f"""
+    a: {{command: 'test -e {tmp_path}/mended'}}
+    clean: {{command: 'echo cleaned', needs: a, when: failure}}
+    ship: {{command: 'echo shipped', needs: a}}
+    """
+    view = run(user, written(project, steps), code=1)
+    assert states(view) == {"a": {"failed": 1}, "clean": {"completed": 1}, "ship": {"cancelled": 1}}
+    (tmp_path / "mended").touch()
+    user("resume", view["name"])
+    view = user.json("show", view["name"])
+    assert view["state"] == "completed"
+    assert states(view) == {"a": {"completed": 1}, "clean": {"skipped": 1}, "ship": {"completed": 1}}
+
+
+def test_cancel_also_ends_what_always_comes(user: Cli, project: Path, tmp_path: Path) -> None:
+    steps = f"""
+    a: {{command: 'while [ ! -e {tmp_path}/go ]; do sleep 0.02; done'}}
+    last: {{command: 'touch {tmp_path}/last', needs: a, when: always}}
+    """
+    told = user.json("pipeline", "-d", written(project, steps))
+    user("cancel", "job", told["job"])
+    wait_until(lambda: user.json("show", told["job"])["state"] == "cancelled")
+    assert not (tmp_path / "last").exists()
+
+
+def test_the_best_run_of_a_search_hands_on_what_it_left(user: Cli, project: Path, tmp_path: Path) -> None:
+    (project / "train.py").write_text(
+        "import turnout\nx = turnout.params()['x']\nturnout.log(loss=(x - 2) ** 2)\nopen('model', 'w').write(str(x))\n"
+    )
+    search = {"space": {"x": [1, 2, 3]}, "sampler": "grid", "minimize": "loss"}
+    steps = {
+        "find": {"command": "python train.py", "search": search, "outputs": "model"},
+        "use": {"command": "cat {input} > {output}", "inputs": "model", "outputs": "used"},
+        "good": {"command": "cp model good", "needs": "find", "when": "find.loss < 1 and find.params.x = 2",
+                 "outputs": "good"},
+        "poor": {"command": "true", "when": "find.loss > 1"},
+    }  # fmt: skip
+    view = run(user, written(project, yaml.safe_dump(steps)))
+    assert states(view)["poor"] == {"skipped": 1}
+    assert left_by(user, view, "use", "used", tmp_path) == "2"
+    assert left_by(user, view, "good", "good", tmp_path) == "2"
+
+
+def test_a_condition_on_what_nobody_logged(user: Cli, project: Path) -> None:
+    steps = "{a: {command: 'true'}, b: {command: 'true', when: a.accuracy > 1}}"
+    view = run(user, written(project, steps), code=1)
+    assert states(view) == {"a": {"completed": 1}, "b": {"cancelled": 1}}
+    (b,) = runs_of(user, view, "b")
+    assert "steps.b.when: a has no accuracy" in user("why", b["name"]).stdout
+
+
+def test_what_would_run_is_said_with_its_condition(user: Cli, project: Path) -> None:
+    steps = "{a: {command: 'true'}, b: {command: 'echo {k}', matrix: {k: [1, 2]}, needs: a, when: a.acc > 1}}"
+    shown = user("pipeline", "--dry-run", written(project, steps)).stdout
+    assert "when a.acc > 1" in shown

@@ -1,0 +1,144 @@
+"""``turnout resume`` of a pipeline: what is missing is done, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.acceptance.test_pipelines import run, runs_of, states, written
+from tests.harness import Cli, wait_until
+
+#: Each run leaves a line in a file beside the project, and the second fails until there is ``mended`` there.
+STEPS = """
+a: {command: 'echo a{x} >> $SIDE/log; test {x} != 2 -o -e $SIDE/mended; echo {x} > {output}', matrix: {x: [1, 2, 3]}, outputs: 'a/{x}'}
+b: {command: 'echo b{x} >> $SIDE/log; cat {input} > {output}', each: a, outputs: 'b/{x}'}
+all: {command: 'echo all >> $SIDE/log; cat {inputs} > {output}', collect: b, outputs: all.txt}
+split: {command: 'echo split >> $SIDE/log; mkdir -p parts; split -l 1 {input} parts/', inputs: all.txt, outputs: 'parts/*'}
+turn: {command: 'echo turn >> $SIDE/log; rev {file} > {output}', each: 'parts/*', needs: split, outputs: 'turned/{name}'}
+other: {command: echo other >> $SIDE/log}
+"""  # noqa: E501
+
+
+def resumed(user: Cli, job: str, *options: str, code: int = 0) -> dict[str, Any]:
+    done = user("resume", job, "--json", *options, check=False)
+    assert done.returncode == code, done.stderr
+    return dict(yaml.safe_load(done.stdout))
+
+
+@pytest.fixture
+def failed(user: Cli, project: Path, tmp_path: Path) -> dict[str, Any]:
+    return run(user, written(project, STEPS, env={"SIDE": str(tmp_path)}), code=1)
+
+
+def lines(tmp_path: Path) -> list[str]:
+    return sorted((tmp_path / "log").read_text().split())
+
+
+def test_what_completed_is_not_done_again(failed: dict[str, Any], user: Cli, tmp_path: Path) -> None:
+    assert lines(tmp_path) == ["a1", "a2", "a3", "b1", "b3", "other"]
+    (tmp_path / "log").unlink()
+    (tmp_path / "mended").touch()
+    view = resumed(user, failed["name"])
+    assert (view["name"], view["state"]) == (failed["name"], "completed")
+    assert lines(tmp_path) == ["a2", "all", "b2", "split", "turn", "turn", "turn"]
+    assert states(view) == {
+        "a": {"completed": 3}, "b": {"completed": 3}, "all": {"completed": 1}, "split": {"completed": 1},
+        "turn": {"completed": 3}, "other": {"completed": 1},
+    }  # fmt: skip
+    user("extract", runs_of(user, view, "split")[-1]["name"], str(tmp_path / "left"))
+    assert (tmp_path / "left" / "after" / "parts" / "ab").read_text() == "2\n"
+    runs = user.json("list", "runs", "--filter", f"job={view['name']} and label=a", "--all")
+    assert [each["state"] for each in runs] == ["completed", "completed", "failed", "completed"], "how it was is kept"
+
+
+def test_nothing_to_do(failed: dict[str, Any], user: Cli, tmp_path: Path) -> None:
+    (tmp_path / "mended").touch()
+    resumed(user, failed["name"])
+    (tmp_path / "log").unlink()
+    assert resumed(user, failed["name"]) == {"job": failed["name"], "steps": {}}
+    assert "nothing is missing: 12 completed" in user("resume", failed["name"]).stdout
+    assert not (tmp_path / "log").exists()
+
+
+def test_it_may_fail_again(failed: dict[str, Any], user: Cli, tmp_path: Path) -> None:
+    view = resumed(user, failed["name"], code=1)
+    assert view["state"] == "failed" and states(view) == states(failed)
+    assert lines(tmp_path) == ["a1", "a2", "a2", "a3", "b1", "b3", "other"]
+    (tmp_path / "mended").touch()
+    assert resumed(user, failed["name"])["state"] == "completed"
+
+
+def test_after_a_cancel(user: Cli, project: Path, tmp_path: Path) -> None:
+    steps = {
+        "a": {"command": f"echo begun; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"},
+        "b": {"command": "touch parts/x", "needs": "a", "outputs": "parts/*"},
+        "late": {"command": f"touch {tmp_path}/late", "each": "parts/*", "needs": "b"},
+    }
+    told = user.json("pipeline", "-d", written(project, yaml.safe_dump(steps)))
+    wait_until(lambda: user("logs", told["steps"]["a"]["runs"][0]).stdout == "begun\n", what="it is under way")
+    user("cancel", "job", told["job"])
+    wait_until(lambda: user.json("show", told["job"])["state"] == "cancelled")
+    (tmp_path / "go").touch()
+    answer = user.json("resume", "-d", told["job"])
+    assert list(answer["steps"]) == ["a", "b", "late"] and answer["steps"]["late"] == []
+    assert user.json("attach", told["job"])["state"] == "completed" and (tmp_path / "late").exists()
+
+
+def test_while_it_goes_on(user: Cli, project: Path, tmp_path: Path) -> None:
+    """What failed is done again at once, though other steps are under way."""
+    steps = {
+        "a": {"command": f"test -e {tmp_path}/mended"},
+        "b": {"command": f"touch {tmp_path}/b", "needs": ["a", "slow"]},
+        "slow": {"command": f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"},
+    }
+    told = user.json("pipeline", "-d", written(project, yaml.safe_dump(steps)))
+    wait_until(lambda: user.json("show", told["job"])["counts"].get("failed"), what="the first has failed")
+    (tmp_path / "mended").touch()
+    answer = user.json("resume", "-d", told["job"])
+    assert list(answer["steps"]) == ["a", "b"]
+    user("attach", answer["steps"]["a"][0])
+    assert user.json("show", answer["steps"]["b"][0])["state"] == "created"
+    (tmp_path / "go").touch()
+    assert user.json("attach", told["job"])["state"] == "completed" and (tmp_path / "b").exists()
+
+
+def test_a_search_that_was_given_up(user: Cli, project: Path, tmp_path: Path) -> None:
+    (project / "train.py").write_text("import turnout\nturnout.log(loss=turnout.params()['x'])\n")
+    steps = f"""
+    before: {{command: 'test -e {tmp_path}/mended'}}
+    find:
+      command: python train.py
+      needs: before
+      search: {{space: {{x: [1, 2, 3]}}, sampler: grid, minimize: loss}}
+    then: {{command: 'true', needs: find}}
+    """
+    view = run(user, written(project, steps), code=1)
+    (tmp_path / "mended").touch()
+    view = resumed(user, view["name"])
+    assert states(view) == {"before": {"completed": 1}, "find": {"completed": 3}, "then": {"completed": 1}}
+
+
+def test_a_step_is_named_by_its_job(failed: dict[str, Any], user: Cli) -> None:
+    name = f"{failed['name']}.a"
+    assert user.json("show", name)["step"] == "a"
+    assert "1 failed, 2" not in user("why", name).stdout and "failed with exit code 1" in user("why", name).stdout
+    assert len(user.json("list", "runs", name)) == 3
+    assert user.json("why", "b")["job"] == next(each["job"] for each in failed["steps"] if each["name"] == "b")
+    missing = user("show", f"{failed['name']}.gone", check=False)
+    assert missing.returncode == 3 and f"turnout show {failed['name']}" in missing.stderr
+
+
+def test_why_of_a_pipeline_says_what_to_do(failed: dict[str, Any], user: Cli) -> None:
+    told = user("why", failed["name"]).stdout
+    assert "Not well: a, b, all, split, turn" in told and f"turnout resume {failed['name']}" in told
+    (a,) = [each for each in runs_of(user, failed, "a") if each["state"] == "failed"]
+    assert a["name"] in told
+
+
+def test_what_is_no_pipeline(user: Cli, project: Path) -> None:
+    told = user.json("run", "-d", "true")
+    done = user("resume", told["job"], check=False)
+    assert done.returncode != 0 and "is no search" in done.stderr

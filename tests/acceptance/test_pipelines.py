@@ -1,0 +1,407 @@
+"""Pipelines through the command line: looking at one before, running it, what is left, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import components
+from tests.harness import Cli, at_terminal, wait_until
+from tests.slurm import Cluster, running_cluster
+from tests.sshd import USER, running_box
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "reads"
+SAMPLES = ("brain", "heart", "kidney", "liver")
+#: The second of three fails; what is done to the others goes on.
+ONE_FAILS = """
+a: {command: 'test {x} != 2 && echo {x} > {output}', matrix: {x: [1, 2, 3]}, outputs: 'a/{x}'}
+b: {command: 'cat {input} > {output}', each: a, outputs: 'b/{x}'}
+all: {command: 'cat {inputs}', collect: b}
+after: {command: 'true', needs: all}
+other: {command: echo fine}
+"""
+
+
+def written(project: Path, steps: str, **more: Any) -> str:
+    """The name of a file with these steps, which are YAML; `more` stands beside them, for all."""
+    (project / "p.yaml").write_text(yaml.safe_dump({**more, "pipeline": {"steps": yaml.safe_load(steps)}}))
+    return "p.yaml"
+
+
+def run(user: Cli, file: str, *options: str, code: int = 0, timeout: float = 60.0) -> dict[str, Any]:
+    """The job of a pipeline that is over, if the command ended with this code."""
+    done = user("pipeline", "--json", *options, file, check=False, timeout=timeout)
+    assert done.returncode == code, done.stderr
+    view: dict[str, Any] = json.loads(done.stdout)
+    return view
+
+
+def states(view: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Of each step, how its runs are."""
+    return {step["name"]: step["counts"] for step in view["steps"]}
+
+
+def runs_of(user: Cli, view: dict[str, Any], step: str) -> list[dict[str, Any]]:
+    """Those of a step, in their order."""
+    (job,) = (each["job"] for each in view["steps"] if each["name"] == step)
+    found: list[dict[str, Any]] = user.json("list", "runs", "--filter", f"job = {job}", "--all")
+    return found[::-1]
+
+
+def left_by(user: Cli, view: dict[str, Any], step: str, path: str, folder: Path) -> str:
+    """The text of a file that the only run of a step left."""
+    (made,) = runs_of(user, view, step)
+    name: str = made["name"]
+    user("extract", name, str(folder / name))
+    return (folder / name / "after" / path).read_text()
+
+
+def last_job(user: Cli) -> list[str]:
+    return [job["name"] for job in user.json("list", "jobs", "-n", "1")]
+
+
+# --- the example ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def example(project: Path) -> Path:
+    shutil.copytree(EXAMPLE, project, dirs_exist_ok=True)
+    return project
+
+
+@pytest.mark.parametrize(("file", "last", "name"), [
+    ("pipeline.yaml", "report", "report.md"), ("reads.mp", "7", "mp.7.1.output.md"),
+])  # fmt: skip
+def test_the_example_gives_the_right_report(
+    file: str, last: str, name: str, user: Cli, example: Path, tmp_path: Path
+) -> None:
+    view = run(user, file)
+    assert (view["state"], view["counts"]) == ("completed", {"completed": 19})
+    assert _tables(left_by(user, view, last, name, tmp_path)) == _right_tables(example)
+
+
+def _tables(page: str) -> list[list[list[str]]]:
+    """The rows of each table, without the line below the heads."""
+    blocks = [block.splitlines() for block in page.split("\n\n") if block.startswith("|")]
+    return [[line.strip("| ").split(" | ") for line in block if "---" not in line] for block in blocks]
+
+
+def _right_tables(example: Path) -> list[list[list[str]]]:
+    """The same from the samples themselves, by another way."""
+    reads = {name: list(_trimmed(example / "samples" / f"{name}.fastq")) for name in SAMPLES}
+    bases = {name: "".join(each) for name, each in reads.items()}
+    figures = {
+        "sample": list(SAMPLES),
+        "reads": [str(len(each)) for each in reads.values()],
+        "bases": [str(len(each)) for each in bases.values()],
+        "mean length": [f"{len(bases[name]) / len(reads[name]):.1f}" for name in SAMPLES],
+        "longest": [str(max(map(len, each))) for each in reads.values()],
+        "GC %": [f"{100 * (each.count('G') + each.count('C')) / len(each):.2f}" for each in bases.values()],
+    }
+    return [[[name, *values] for name, values in figures.items()], _frequent(reads, 3), _frequent(reads, 6)]
+
+
+def _trimmed(file: Path) -> Iterator[str]:
+    lines = file.read_text().splitlines()
+    for bases, quality in zip(lines[1::4], lines[3::4], strict=True):
+        kept = len(quality.rstrip("".join(map(chr, range(33, 33 + 20)))))
+        if kept >= 50:
+            yield bases[:kept]
+
+
+def _frequent(reads: dict[str, list[str]], k: int) -> list[list[str]]:
+    counts = {
+        name: Counter(
+            word for read in each for at in range(len(read) - k + 1) if "N" not in (word := read[at : at + k])
+        )
+        for name, each in reads.items()
+    }
+    total = sum(counts.values(), Counter())
+    words = sorted(total, key=lambda word: (-total[word], word))[:5]
+    return [[f"{k}-mer", *SAMPLES], *([word, *(str(counts[name][word]) for name in SAMPLES)] for word in words)]
+
+
+# --- before it begins -------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_shows_each_command_and_makes_nothing(user: Cli, example: Path) -> None:
+    before = last_job(user)
+    shown = user("pipeline", "--dry-run", "pipeline.yaml").stdout.splitlines()
+    assert [line for line in shown if not line.startswith(" ")] == [
+        "trim", "stats  after trim", "count  after trim", "join  after count", "report  after stats, join",
+    ]  # fmt: skip
+    assert "  heart,k=6  bash count.sh 6 trimmed/heart.fastq.gz > counts/6/heart.tsv" in shown
+    told = user.json("pipeline", "--dry-run", "pipeline.yaml")
+    assert [(step["step"], len(step["runs"])) for step in told] == [
+        ("trim", 4), ("stats", 4), ("count", 8), ("join", 2), ("report", 1),
+    ]  # fmt: skip
+    assert told[3]["runs"][0]["needs"] == ["count:0", "count:2", "count:4", "count:6"], "those for three letters"
+    assert told[3]["runs"][1]["outputs"] == ["joined/6.tsv"]
+    assert last_job(user) == before
+
+
+def test_its_graph_in_every_form(user: Cli, example: Path) -> None:
+    before = last_job(user)
+    edges = {("trim", "stats"), ("trim", "count"), ("count", "join"), ("stats", "report"), ("join", "report")}
+    assert user("pipeline", "--graph", "text", "pipeline.yaml").stdout.splitlines() == [
+        "trim    4 runs",
+        "stats   4 runs  after trim",
+        "count   8 runs  after trim",
+        "join    2 runs  after count",
+        "report  1 run   after stats, join",
+    ]
+    dot = user("pipeline", "--graph", "dot", "pipeline.yaml").stdout
+    assert set(re.findall(r'"(\w+)" -> "(\w+)"', dot)) == edges and dot.startswith("digraph")
+    drawn = ElementTree.fromstring(user("pipeline", "--graph", "svg", "pipeline.yaml").stdout)
+    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[::2] == ["trim", "stats", "count", "join", "report"] and texts[5] == "8 runs"
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}path"))) == len(edges)
+    assert last_job(user) == before
+
+
+#: steps -> what is said of them, and what to do instead
+WRONG = {
+    "{a: {command: x, needs: c}, b: {command: x, needs: a}, c: {command: x, needs: b}}": (
+        "p.yaml: steps: they wait for each other: a -> c -> b -> a", "let one of them begin without the other",
+    ),
+    "{fetch: {command: x}, b: {command: x, needs: fetsch}}": ("there is no step fetsch", "did you mean fetch?"),
+    "{a: {command: 'cat {input}', inputs: gone.txt}}": ("gone.txt is missing, which a reads", "make it"),
+    "{a: {command: 'wc {file}', each: 'gone/*.txt'}}": ("no file matches gone/*.txt", "mend the pattern"),
+    "{a: {command: x, outputs: o}, b: {command: x, outputs: o}}": ("o is written by a and by b", "another path"),
+    "{a: {command: x, matrix: {k: [1, 2]}, outputs: o}}": ("o is written by a[k=1] and by a[k=2]", "{k}"),
+    "{a: {command: 'run {smaple}', matrix: {sample: [1]}}}": ("{smaple} is not known here", "did you mean {sample}?"),
+    "{a: {comand: x}}": ("steps.a: nothing is called comand", "did you mean `command`?"),
+    "{a: {command: 'true', target: nowhere}}": ("step a: no target 'nowhere'", "known targets: local"),
+    "{a: {command: 'true', cpus: many}}": ("p.yaml: steps.a: cpus: 'many'", "cpus: 1"),
+    "{}": ("p.yaml: steps: there are none", "write `NAME:` below it"),
+}  # fmt: skip
+TEXTS = {
+    "steps:\n  a: {command: x}\n": ("p.yaml is no pipeline", "write `pipeline:` there"),
+    "pipeline:\n  steps: [a\n": ("p.yaml:3", "name: value"),
+    "pipeline: all\n": ("p.yaml: pipeline: is no block of names and values", "write `steps:`"),
+    "pipeline: {steps: {a: {command: 'true'}}}\ncolour: red\n": ("p.yaml: nothing is called colour", "known"),
+}
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, *TEXTS])
+def test_what_is_wrong_is_told_before_anything_begins(wrong: str, user: Cli, project: Path) -> None:
+    said, hint = {**WRONG, **TEXTS}[wrong]
+    if wrong in WRONG:
+        written(project, wrong)
+    else:
+        (project / "p.yaml").write_text(wrong)
+    _is_refused(user, said, hint, "p.yaml")
+
+
+def test_a_file_or_a_target_that_is_not_there(user: Cli, project: Path) -> None:
+    _is_refused(user, "gone.yaml", "check the path", "gone.yaml")
+    file = written(project, "a: {command: 'true'}")
+    _is_refused(user, "no target 'nowhere'", "known targets: local", "--target", "nowhere", file)
+
+
+def _is_refused(user: Cli, said: str, hint: str, *words: str) -> None:
+    before = last_job(user)
+    done = user("pipeline", *words, check=False)
+    assert done.returncode in (2, 3), done.stderr
+    assert said in done.stderr and hint in done.stderr, done.stderr
+    assert done.stdout == "" and last_job(user) == before
+
+
+# --- while it goes on -------------------------------------------------------------------------------------------------
+
+
+def test_what_is_shown_of_one_that_goes_well(user: Cli, project: Path) -> None:
+    done = user(
+        "pipeline", written(project, "{a: {command: 'true', matrix: {x: [1, 2]}}, b: {command: 'true', needs: a}}")
+    )
+    assert [line.split() for line in done.stdout.splitlines()[:2]] == [["a", "2", "completed"], ["b", "1", "completed"]]
+    assert re.fullmatch(r"job\d+ completed: 3 completed, in .*", done.stdout.splitlines()[2])
+
+
+def test_all_its_runs_are_found_by_its_job(user: Cli, project: Path) -> None:
+    view = run(user, written(project, "{a: {command: 'true', matrix: {x: [1, 2]}}, b: {command: 'true', needs: a}}"))
+    runs = user.json("list", "runs", "--filter", f"job={view['name']}")
+    assert [each["label"] for each in runs] == ["b", "a", "a"]
+    assert [each["params"] for each in runs] == [{}, {"x": 2}, {"x": 1}]
+    jobs = {step["job"] for step in view["steps"]}
+    assert {each["job"] for each in runs} == jobs and view["runs"] == 3
+    again = user.json("show", runs[0]["job"])
+    assert (again["pipeline"], again["step"]) == (view["name"], "b")
+
+
+def test_tags_are_for_all_runs(user: Cli, project: Path) -> None:
+    steps = "{a: {command: 'true', tags: {who: a}}, b: {command: 'true', needs: a}}"
+    view = run(user, written(project, steps), "--tag", "why=test")
+    tags = {step: [each["tags"] for each in runs_of(user, view, step)] for step in "ab"}
+    assert tags == {"a": [{"who": "a", "why": "test"}], "b": [{"why": "test"}]}
+
+
+def test_values_are_what_they_are_in_a_shell(user: Cli, project: Path, tmp_path: Path) -> None:
+    odd = ["it's; $(touch oops)", "two words", "*", '"$HOME"', "-n", "ä\\n"]
+    steps = {
+        "a": {"command": "printf '%s\\n' {x} > {output}", "matrix": {"x": odd}, "outputs": "a/{x}"},
+        "b": {"command": "cat {inputs} > {output}; ls", "collect": "a", "outputs": "all.txt"},
+    }
+    view = run(user, written(project, yaml.safe_dump(steps)))
+    assert left_by(user, view, "b", "all.txt", tmp_path).splitlines() == odd
+
+
+def test_what_is_only_known_later(user: Cli, project: Path, tmp_path: Path) -> None:
+    """A step says which files there are, the next is done to each of them."""
+    steps = """
+    split: {command: 'mkdir -p parts; split -l 2 --additional-suffix=.txt lines.txt parts/', outputs: 'parts/*.txt'}
+    turn: {command: 'tac {file} > {output}', each: 'parts/*.txt', needs: split, outputs: 'turned/{stem}'}
+    all: {command: 'cat {inputs} > {output}', collect: turn, outputs: all.txt}
+    """
+    (project / "lines.txt").write_text("1\n2\n3\n4\n5\n")
+    view = run(user, written(project, steps))
+    assert states(view) == {"split": {"completed": 1}, "turn": {"completed": 3}, "all": {"completed": 1}}
+    assert left_by(user, view, "all", "all.txt", tmp_path).split() == ["2", "1", "4", "3", "5"]
+    assert [each["params"]["file"] for each in runs_of(user, view, "turn")] == [f"parts/a{x}.txt" for x in "abc"]
+
+
+def test_a_search_as_a_step(user: Cli, project: Path) -> None:
+    (project / "train.py").write_text("import turnout\nturnout.log(loss=turnout.params()['x'])\n")
+    steps = """
+    before: {command: 'true'}
+    find: {command: python train.py, needs: before, search: {space: {x: [1, 2, 3]}, sampler: grid, minimize: loss}}
+    then: {command: 'true', needs: find}
+    """
+    view = run(user, written(project, steps))
+    assert states(view) == {"before": {"completed": 1}, "find": {"completed": 3}, "then": {"completed": 1}}
+
+
+@pytest.fixture
+def going(user: Cli, project: Path, tmp_path: Path) -> str:
+    """A pipeline whose first two runs wait until there is ``go``; the others wait for them."""
+    wait = f"echo begun; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
+    steps = {
+        "a": {"command": wait, "matrix": {"x": [1, 2]}},
+        "b": {"command": f"touch {tmp_path}/b; ls > parts/x", "needs": "a", "outputs": "parts/*"},
+        "late": {"command": f"touch {tmp_path}/late", "each": "parts/*", "needs": "b"},
+    }
+    return written(project, yaml.safe_dump(steps))
+
+
+def test_it_may_be_left_alone(user: Cli, going: str, tmp_path: Path) -> None:
+    told = user.json("pipeline", "-d", going)
+    assert list(told["steps"]) == ["a", "b", "late"] and told["steps"]["late"]["runs"] == []
+    first, second = told["steps"]["a"]["runs"]
+    waiting = user("why", told["steps"]["b"]["runs"][0]).stdout
+    assert f"It waits for {first} (a)" in waiting and f"{second} (a)" in waiting
+    (tmp_path / "go").touch()
+    assert user.json("attach", told["job"])["state"] == "completed" and (tmp_path / "late").exists()
+
+
+def test_ctrl_c_detaches_and_it_goes_on(user: Cli, going: str, tmp_path: Path) -> None:
+    shown = at_terminal(user, "", "pipeline", going, interrupt_at=["job"])
+    (job,) = set(re.findall(r"(job\d+) goes on", shown))
+    assert f"turnout cancel job {job}" in shown
+    (tmp_path / "go").touch()
+    assert user.json("attach", job)["counts"] == {"completed": 4}
+
+
+def test_cancel_ends_all_of_it(user: Cli, going: str, tmp_path: Path) -> None:
+    told = user.json("pipeline", "-d", going)
+    running = told["steps"]["a"]["runs"]
+    wait_until(lambda: all(user("logs", name).stdout == "begun\n" for name in running), what="both are under way")
+    user("cancel", "job", told["job"])
+    view = wait_until(lambda: (now := user.json("show", told["job"]))["state"] == "cancelled" and now)
+    assert states(view) == {"a": {"cancelled": 2}, "b": {"cancelled": 1}, "late": {"cancelled": 1}}
+    (tmp_path / "go").touch()
+    assert user.json("show", told["job"])["live"] == 0
+    assert not (tmp_path / "b").exists() and not (tmp_path / "late").exists()
+
+
+# --- when something fails ---------------------------------------------------------------------------------------------
+
+
+def test_a_failure_stops_only_what_depends_on_it(user: Cli, project: Path) -> None:
+    view = run(user, written(project, ONE_FAILS), code=1)
+    assert view["state"] == "failed"
+    assert states(view) == {
+        "a": {"completed": 2, "failed": 1}, "b": {"completed": 2, "cancelled": 1},
+        "all": {"cancelled": 1}, "after": {"cancelled": 1}, "other": {"completed": 1},
+    }  # fmt: skip
+    failed, stopped = runs_of(user, view, "a")[1], runs_of(user, view, "b")[1]
+    assert (failed["reason"], stopped["reason"]) == ("exit_code", "dependency")
+    why = user("why", stopped["name"]).stdout
+    assert "something it depends on did not complete" in why and f"{failed['name']} failed" in why
+    assert failed["name"] in user("why", view["name"]).stdout
+
+
+def test_what_is_shown_of_one_that_fails(user: Cli, project: Path) -> None:
+    done = user("pipeline", written(project, ONE_FAILS), check=False)
+    assert done.returncode == 1 and "2 completed, 1 failed" in " ".join(done.stdout.split())
+    assert re.search(r"job\d+ failed: 3 cancelled, 5 completed, 1 failed", done.stdout)
+    assert "not all steps are done" in done.stderr and "turnout why job" in done.stderr
+
+
+@pytest.mark.parametrize(("outputs", "missing"), [("x.txt", "x.txt"), ("[made, 'parts/*.csv']", "parts/*.csv")])
+def test_a_step_that_does_not_leave_what_it_says(outputs: str, missing: str, user: Cli, project: Path) -> None:
+    steps = f"{{a: {{command: 'echo > made', outputs: {outputs}}}, b: {{command: 'true', needs: a}}}}"
+    view = run(user, written(project, steps), code=1)
+    assert states(view) == {"a": {"failed": 1}, "b": {"cancelled": 1}}
+    (made,) = runs_of(user, view, "a")
+    assert (made["reason"], made["exit_code"]) == ("no_output", 0)
+    assert f"its command ended well, but it left no {missing}" in user("why", made["name"]).stdout
+
+
+def test_a_late_step_with_nothing_to_do(user: Cli, project: Path) -> None:
+    """It cannot be known before: there are files, but none of those that it is done to."""
+    steps = """
+    split: {command: 'mkdir -p parts; touch parts/a.txt', outputs: 'parts/*'}
+    each: {command: 'wc {file}', each: 'parts/*.csv', needs: split}
+    """
+    view = run(user, written(project, steps), code=1)
+    assert states(view) == {"split": {"completed": 1}, "each": {"cancelled": 1}}
+    assert "no file matches parts/*.csv that split left" in user("why", runs_of(user, view, "each")[0]["name"]).stdout
+
+
+# --- on several targets -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    components.slurm()
+    with running_cluster() as made, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", made.environment["SLURM_CONF"])
+        yield made
+
+
+@pytest.mark.xdist_group("slurm")
+@pytest.mark.timeout(200)
+def test_steps_on_several_targets(cli: Cli, cluster: Cluster, tmp_path: Path) -> None:
+    """One on a cluster, the next on a box of a user who can read nothing of ours, the last here. What each leaves goes
+    to the next through the hub."""
+    shutil.copytree(EXAMPLE, cli.cwd, dirs_exist_ok=True)
+    content = yaml.safe_load((cli.cwd / "pipeline.yaml").read_text())
+    for step, target in {"trim": "cluster", "stats": "far", "count": "far"}.items():
+        content["pipeline"]["steps"][step]["target"] = target
+        content["pipeline"]["steps"][step]["command"] += "; id -un"
+    (cli.cwd / "pipeline.yaml").write_text(yaml.safe_dump(content, sort_keys=False))
+    with running_box(components.sshd()) as box:
+        told = {"service": "slurm", "partition": "p", "directory": str(cli.home.parent / "shared")}
+        cli.home.mkdir(parents=True, exist_ok=True)
+        settings = f"compute-targets: {json.dumps({'cluster': told})}\nboxes:\n  far: {box.entry()}\n"
+        (cli.home / "config.yaml").write_text(settings)
+        view = run(cli, "pipeline.yaml", timeout=150.0)
+        places: Sequence[tuple[str, str]] = [(step["name"], step["target"]) for step in view["steps"]]
+        assert places == [
+            ("trim", "cluster"), ("stats", "far"), ("count", "far"), ("join", "local"), ("report", "local"),
+        ]  # fmt: skip
+        assert {cli("logs", each["name"]).stdout for each in runs_of(cli, view, "count")} == {f"{USER}\n"}
+        assert cluster.all_jobs(), "there was an allocation"
+        assert _tables(left_by(cli, view, "report", "report.md", tmp_path)) == _right_tables(cli.cwd)
+        cli("hub", "stop")
+    cluster("scancel", "--me")
+    wait_until(lambda: not cluster.jobs(), 30.0)

@@ -1,0 +1,104 @@
+"""Pipelines from files and from Python: the same steps."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from turnout.errors import InvalidInput
+from turnout.pipeline.native import Builder, Step, plan, read
+
+TEXT = """
+steps:
+  fetch:
+    command: ./fetch.sh {sample} > {output}
+    matrix: {sample: [a, b], k: [0, 1, 2]}
+    outputs: raw/{sample}-{k}.fq
+    target: cluster
+    gpu-memory: 16G
+  trim:
+    each: fetch
+    command: [./trim, "{input}", 4, "{output}"]
+    outputs: ["trimmed/{sample}-{k}.fq"]
+    retry: 2
+  model:
+    function: json:dumps
+    args: {obj: "{inputs}"}
+    matrix: [{k: 0}, {k: [1, 2]}]
+    collect: trim
+    outputs: {weights: "{k}.bin"}
+  report:
+    needs: [fetch, model]
+    collect: [trim]
+    command: cat {inputs.0} > {output}
+    inputs: raw/a-0.fq
+    outputs: report.txt
+    when: model.loss < 0.5
+"""
+
+
+def built() -> Builder:
+    p = Builder()
+    fetch = p.step(
+        "fetch", "./fetch.sh {sample} > {output}", matrix={"sample": ["a", "b"], "k": range(3)},
+        outputs="raw/{sample}-{k}.fq", target="cluster", gpu_memory="16G",
+    )  # fmt: skip
+    trim = p.step("trim", ["./trim", "{input}", 4, "{output}"], each=fetch, outputs="trimmed/{sample}-{k}.fq", retry=2)
+    model = p.step(
+        "model", function=json.dumps, args={"obj": "{inputs}"}, matrix=[{"k": 0}, {"k": (1, 2)}], collect="trim",
+        outputs={"weights": "{k}.bin"},
+    )  # fmt: skip
+    p.step(
+        "report", "cat {inputs.0} > {output}", needs=["fetch", model], collect=[trim], inputs="raw/a-0.fq",
+        outputs=["report.txt"], when="model.loss < 0.5",
+    )  # fmt: skip
+    return p
+
+
+def test_both_forms_are_the_same() -> None:
+    written = read(yaml.safe_load(TEXT), "")
+    assert built().pipeline() == written
+    assert plan(built().pipeline(), lambda pattern: []) == plan(written, lambda pattern: [])
+
+
+def test_a_step_has_all_that_was_written() -> None:
+    fetch, trim, model, report = read(yaml.safe_load(TEXT), "p.yaml").steps
+    assert fetch.matrix == ({"sample": ("a", "b"), "k": (0, 1, 2)},)
+    assert fetch.job == {"target": "cluster", "gpu-memory": "16G"}
+    assert (trim.command, trim.each, trim.job) == (("./trim", "{input}", "4", "{output}"), "fetch", {"retry": 2})
+    assert (model.function, model.args) == ("json:dumps", {"obj": "{inputs}"})
+    assert model.matrix == ({"k": (0,)}, {"k": (1, 2)}) and model.outputs == {"weights": "{k}.bin"}
+    assert report == Step(
+        name="report", command="cat {inputs.0} > {output}", needs=("fetch", "model"), collect=("trim",),
+        inputs=("raw/a-0.fq",), outputs=("report.txt",), when="model.loss < 0.5",
+    )  # fmt: skip
+
+
+def test_what_is_wrong_with_a_step_is_said_where_it_is_added() -> None:
+    p = Builder()
+    p.step("a", "x")
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"name": "a", "command": "x"}, "steps: there are two of the name a"),
+        ({"name": "b c", "command": "x"}, "steps: 'b c' is no name of a step"),
+        ({"name": "b"}, "steps.b: there is nothing to do"),
+        ({"name": "c", "command": "x", "ouputs": "y"}, "steps.c: nothing is called ouputs"),
+        ({"name": "d", "command": "x", "matrix": {"file": [1]}}, "steps.d.matrix.file: is a name that is taken"),
+        ({"name": "e", "function": lambda: 0}, "cannot be imported from where it is defined"),
+    ]
+    for given, message in cases:
+        with pytest.raises(InvalidInput) as caught:
+            p.step(**given)
+        assert message in caught.value.message and caught.value.hint
+    assert [step.name for step in p.pipeline().steps] == ["a"]
+
+
+def test_what_is_wrong_with_all_is_said_by_the_plan() -> None:
+    p = Builder()
+    p.step("a", "x", needs="b")
+    with pytest.raises(InvalidInput, match=r"^steps\.a\.needs: there is no step b$"):
+        plan(p.pipeline(), lambda pattern: [])
+    with pytest.raises(InvalidInput, match="a pipeline without steps"):
+        Builder().pipeline()

@@ -1,0 +1,143 @@
+"""``when:`` of a step: runs that are left out at once, and those that are decided about when others are over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+import yaml
+
+from turnout.errors import InvalidInput
+from turnout.pipeline import languages
+from turnout.pipeline.native import plan, read
+from turnout.pipeline.plan import Left, Plan, RunPlan, Skipped, StepPlan
+
+TRAIN = "train: {command: 'train {lr}', matrix: {lr: [1, 2]}, outputs: 'm/{lr}'}"
+ONE = "train: {command: train, outputs: m}"
+GOOD = Left(
+    label="lr=1", values={"lr": 1}, files=("m/1",), came_to={"acc": 0.9, "metrics.acc": 0.9, "state": "completed"}
+)
+POOR = Left(
+    label="lr=2", values={"lr": 2}, files=("m/2",), came_to={"acc": 0.5, "metrics.acc": 0.5, "state": "completed"}
+)
+
+
+def planned(*steps: str) -> Plan:
+    return plan(read({"steps": yaml.safe_load("\n".join(steps))}, "p.yaml"), lambda pattern: [])
+
+
+def step_of(found: Plan, name: str) -> StepPlan:
+    (step,) = (each for each in found.steps if each.name == name)
+    return step
+
+
+def expand(step: StepPlan, left: Mapping[str, Sequence[Left]]) -> tuple[RunPlan, ...]:
+    assert step.late is not None
+    late = languages.late_from(json.loads(json.dumps(step.late.plain())))
+    assert late.has_condition
+    return late.expand(left)
+
+
+def test_a_filter_on_values_leaves_runs_out_at_once() -> None:
+    found = planned("a: {command: 'run {k} {s}', matrix: {k: [1, 5], s: [x, y]}, when: k > 3 and s != x}")
+    assert [run.label for run in step_of(found, "a").runs] == ["k=5,s=y"]
+
+
+def test_what_follows_is_done_to_those_that_are_left() -> None:
+    found = planned(
+        "a: {command: 'run {k}', matrix: {k: [1, 5]}, outputs: 'a/{k}', when: k > 3}",
+        "b: {command: 'cat {input}', each: a}",
+    )
+    assert [run.argv[-1] for run in step_of(found, "b").runs] == ["cat a/5"]
+
+
+def test_names_of_files_are_values() -> None:
+    steps = {"steps": yaml.safe_load("a: {command: 'wc {file}', each: '*.txt', when: stem like x*}")}
+    found = plan(read(steps, "p.yaml"), lambda pattern: ["x1.txt", "y.txt"])
+    assert [run.argv[-1] for run in found.steps[0].runs] == ["wc x1.txt"]
+
+
+def test_success_is_no_condition() -> None:
+    found = planned(ONE, "after: {command: x, needs: train, when: success}")
+    assert step_of(found, "after").runs and not step_of(found, "after").bears_failures
+
+
+def test_what_another_step_came_to() -> None:
+    step = step_of(planned(ONE, "after: {command: 'use {input}', inputs: m, when: train.acc > 0.8}"), "after")
+    assert (step.needs, step.when, step.bears_failures) == (("train",), "train.acc > 0.8", False)
+    (run,) = expand(step, {"train": [Left(label="", files=("m",), came_to={"acc": 0.9})]})
+    assert run.argv[-1] == "use m"
+    with pytest.raises(Skipped, match=r"train\.acc > 0\.8, does not hold: train\.acc is 0\.5"):
+        expand(step, {"train": [Left(label="", files=("m",), came_to={"acc": 0.5})]})
+
+
+def test_each_run_asks_about_the_one_that_it_goes_on_from() -> None:
+    step = step_of(
+        planned(TRAIN, "test: {command: 'test {input}', each: train, when: train.metrics.acc > 0.8}"), "test"
+    )
+    assert [run.argv[-1] for run in expand(step, {"train": [GOOD, POOR]})] == ["test m/1"]
+
+
+def test_what_follows_a_step_with_a_condition_is_done_to_what_was_made() -> None:
+    found = planned(
+        TRAIN,
+        "test: {command: 'test {input} > {output}', each: train, outputs: 't/{lr}', when: train.acc > 0.8}",
+        "ship: {command: 'ship {input}', each: test}",
+        "page: {command: 'page {inputs}', collect: test}",
+    )
+    done = {"test": [Left(label="lr=1", values={"lr": 1}, files=("t/1",))]}
+    for name, command in {"ship": "ship t/1", "page": "page t/1"}.items():
+        late = step_of(found, name).late
+        assert late is not None and not late.has_condition
+        assert [run.argv[-1] for run in late.expand(done)] == [command]
+
+
+@pytest.mark.parametrize(("when", "states", "is_done"), [
+    ("failure", ["completed", "failed"], True), ("failure", ["completed"], False), ("failure", ["skipped"], False),
+    ("failure", ["cancelled"], True), ("always", ["failed"], True), ("always", ["completed"], True),
+    ("not failure", ["skipped", "completed"], True), ("not failure", ["failed"], False),
+    ("train.state = failed", ["failed"], True), ("train.exit_code in (3, 4)", ["failed"], True),
+])  # fmt: skip
+def test_how_others_ended(when: str, states: list[str], is_done: bool) -> None:
+    step = step_of(planned(ONE, f"after: {{command: clean, needs: train, when: '{when}'}}"), "after")
+    assert step.bears_failures
+    left = {"train": [Left(label="", state=state, came_to={"state": state, "exit_code": 3}) for state in states]}
+    if is_done:
+        assert [run.argv[-1] for run in expand(step, left)] == ["clean"]
+    else:
+        with pytest.raises(Skipped):
+            expand(step, left)
+
+
+def test_a_metric_that_nobody_logged_is_told() -> None:
+    step = step_of(planned(ONE, "after: {command: x, when: train.accuracy > 0.8}"), "after")
+    with pytest.raises(InvalidInput, match=r"train\[lr=1\] has no accuracy") as told:
+        expand(step, {"train": [GOOD]})
+    assert told.value.hint == "it has acc, state"
+
+
+def test_it_may_ask_whether_it_was_logged() -> None:
+    step = step_of(planned(ONE, "after: {command: x, when: not train.accuracy exists}"), "after")
+    assert expand(step, {"train": [GOOD]})
+
+
+def test_one_that_several_runs_could_tell() -> None:
+    step = step_of(planned(TRAIN, "after: {command: x, collect: train, when: train.acc > 0.8}"), "after")
+    with pytest.raises(InvalidInput, match="it asks about train, which has 2 runs"):
+        expand(step, {"train": [GOOD, POOR]})
+
+
+@pytest.mark.parametrize(("steps", "said"), [
+    ("{a: {command: x, matrix: {k: [1]}, when: k > 3}}", "steps.a.when: holds for none of its runs"),
+    ("{a: {command: x, matrix: {k: [1]}, when: q > 3}}", "steps.a.when: q is no value of it"),
+    ("{a: {command: x, matrix: {k: [1]}, when: 'k >'}}", "steps.a.when: "),
+    ("{a: {command: x}, b: {command: x, needs: a, when: failur}}", "steps.b.when: "),
+    ("{a: {command: x}, b: {command: x, when: c.acc > 1}}", "names with a dot begin with a, b"),
+    ("{a: {command: x, when: failure}}", "steps.a.when: failure is told when others are over, and it waits for none"),
+    ("{a: {command: x, when: a.acc > 1}}", "they wait for each other: a -> a"),
+])  # fmt: skip
+def test_what_is_wrong_is_told_before(steps: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as told:
+        planned(steps)
+    assert said in f"{told.value.message}; {told.value.hint}"
