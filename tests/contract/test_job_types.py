@@ -1,5 +1,5 @@
 """Every job type keeps every promise of the contract: one that is written from Metapipe's document alone, those there
-always are, a target, and the one that ``turnout provider new`` writes. And a queue class may be a bare one."""
+always are, a target, and the one that ``turnout provider new`` writes."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class OneText(Yard):
 
 
 class WantsMore(Yard):
-    def submit(self, job: Any, queue: Any) -> None:  # type: ignore[override]
+    def submit(self, job: Any, queue: Any) -> None:
         super().submit()
 
 

@@ -93,8 +93,8 @@ def test_the_script_is_options_comments_command() -> None:
 
 
 def test_what_comes_before_the_command_can_be_told_from_it() -> None:
-    file = parse("[COMMANDS]\n# say hi\necho\n[JOB_OPTIONS]\nset -e", "p.mp")
-    assert heading(file, file.commands[0]) == "set -e\n# say hi\n"
+    file = parse("[COMMANDS]\n# say hi\necho\n[OPTIONS]\nexport A=1\n[JOB_OPTIONS]\nset -e", "p.mp")
+    assert heading(file, file.commands[0]) == "set -e\nexport A=1\n# say hi\n"
 
 
 OTHERWISE = {

@@ -6,6 +6,7 @@ import io
 import os
 from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
+from turnout.agent import shared
 from turnout.agent.after import capture_after, open_after
 from turnout.agent.hub import HubLine
 from turnout.agent.output import Output, Seal
@@ -13,27 +14,31 @@ from turnout.agent.rundir import RunDir
 from turnout.agent.spool import find_artifacts
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
+from turnout.wire.messages import Grant
 from turnout.wire.patterns import matcher
 
 NOTHING = {"files": 0, "bytes": 0}
 
 
 class Found(NamedTuple):
+    """What is to be kept; what of the outputs is missing, and those that stay in a directory that nodes share."""
+
     entries: List[Entry]
     problems: List[str]
     seal: Seal
+    missing: List[str]
+    left: List[str]
 
 
-def find(directory: RunDir, patterns: Sequence[str], output: Output) -> Found:
+def find(directory: RunDir, grant: Grant, patterns: Sequence[str], output: Output) -> Found:
     """Reads and hashes everything that is to be kept. Nothing of the run may be alive."""
     entries, problems = capture_after(directory.work, patterns, sorted(find_artifacts(directory.track)))
-    return Found(entries, problems, output.seal())
-
-
-def missing(outputs: Sequence[str], entries: Sequence[Entry]) -> List[str]:
-    """Those of these paths and patterns for which there is nothing."""
+    if grant.shared:
+        there = shared.left(grant.shared, grant.outputs, directory.recall_outputs())
+        return Found(entries, problems, output.seal(), there.missing, there.files)
     paths = [entry.path for entry in entries]
-    return [pattern for pattern in outputs if not any(map(matcher([pattern]), paths))]
+    missing = [pattern for pattern in grant.outputs if not any(map(matcher([pattern]), paths))]
+    return Found(entries, problems, output.seal(), missing, [])
 
 
 def upload(work: str, entries: Sequence[Entry], line: HubLine) -> Dict[str, Any]:

@@ -36,7 +36,7 @@ def contain(
     env = {_HOME: home, **shared, **order.env}
     env.pop("PWD", None)
     inside = Inside(
-        argv=order.argv, env=env, directory=f"{order.dir}/{order.cwd}",
+        argv=order.argv, env=env, directory=os.path.join(order.dir, order.cwd),
         mounts=[Mount(home, is_writable=True), *_mounts(attempt, job), Mount(sdk)],
         gpus=_names(given, gpus), vendor=gpus.vendor, gpu_nodes=nodes, gpu_groups=_groups(nodes),
         limits=(job.cpus, order.memory), umask=0o077 if order.umask is None else order.umask,
@@ -58,6 +58,8 @@ def _mounts(attempt: Attempt, job: JobOrder) -> List[Mount]:
     directory = attempt.directory
     found = {path: Mount(path, is_writable=True) for path in (directory.work, directory.track)}
     found[directory.output] = Mount(directory.output)
+    if attempt.grant.shared:
+        found[attempt.grant.shared] = Mount(attempt.grant.shared, is_writable=True)
     script = script_of(directory, attempt.grant, job)
     if script is not None and script.path.startswith(f"{directory.ctl}/"):
         found[script.path] = Mount(script.path)

@@ -83,7 +83,9 @@ class Intake:
         job = self._holding.job(grant.job)
         if self._holding.knows((grant.run, grant.attempt)) or job is None:
             return False
-        attempt = Attempt(grant, [*job.after, *grant.outputs], self._dirs.of(grant.run, grant.attempt))
+        attempt = Attempt(
+            grant, [*job.after, *([] if grant.shared else grant.outputs)], self._dirs.of(grant.run, grant.attempt)
+        )
         self._holding.add(attempt)
         self._stage(attempt, job, 1)
         return True

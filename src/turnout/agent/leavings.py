@@ -52,7 +52,7 @@ class Leavings:
         attempt.result = None
         attempt.carried = True
         self._shipper.do(
-            lambda: capture.find(attempt.directory, attempt.after, attempt.streams.output),
+            lambda: capture.find(attempt.directory, attempt.grant, attempt.after, attempt.streams.output),
             lambda found: self._found(attempt, found),
         )
 
@@ -122,9 +122,11 @@ class Leavings:
             body = _not_kept(body)
         if found.problems:
             body["problems"] = found.problems
-        missing = capture.missing(attempt.grant.outputs, found.entries if "error" not in body else [])
+        missing = attempt.grant.outputs if "error" in body and not attempt.grant.shared else found.missing
         if missing:
             body["missing"] = missing
+        if found.left:
+            body["left"] = found.left
         self._captured(attempt, body, found.seal)
 
     def _upload_again(self, attempt: Attempt, found: capture.Found) -> None:

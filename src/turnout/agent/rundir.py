@@ -11,7 +11,7 @@ import shutil
 import stat
 from collections import deque
 from contextlib import suppress
-from typing import AbstractSet, Deque, Iterable, List, Mapping, NamedTuple, Optional
+from typing import AbstractSet, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from turnout.agent import record
 from turnout.agent.tree import LINUX, boot_id
@@ -114,6 +114,13 @@ class RunDir:
         """
         known = {"secrets": secrets} if secrets else {}
         record.tell(self.ctl, {"grant": vars(grant), "after": after, **known})
+
+    def remember_outputs(self, looks: Dict[str, List[int]]) -> None:
+        """How those of its outputs look that are there before it begins."""
+        record.tell(self.ctl, {"outputs": looks})
+
+    def recall_outputs(self) -> Dict[str, List[int]]:
+        return dict(record.read(self.ctl).get("outputs", {}))
 
     def remember_gpus(self, gpus: List[str]) -> None:
         """Which ones it was given, on the machine as it was booted now. The last word counts."""

@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
+from turnout.agent import shared
 from turnout.agent.cache import Cache
 from turnout.agent.inputs import needs_carrying, place
 from turnout.agent.rundir import PARAMS, RunDir
@@ -15,7 +16,7 @@ from turnout.agent.views import Views
 from turnout.wire import manifest, nni
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant, JobOrder
-from turnout.wire.patterns import matcher
+from turnout.wire.patterns import is_glob, matcher
 from turnout.wire.script import filled
 
 _KEPT = "output/"
@@ -24,7 +25,7 @@ _MOST_SAID = 1000
 
 def needs_files(grant: Grant, job: JobOrder) -> bool:
     """Whether files have to be moved to fill the directory."""
-    has_files = job.before is not None or grant.carry is not None or grant.inputs or grant.outputs
+    has_files = job.before is not None or grant.carry is not None or grant.inputs or grant.outputs or grant.shared
     return bool(has_files) or needs_carrying(job)
 
 
@@ -51,7 +52,10 @@ def fill(
             told = dict(cache.restore(entries, directory.work, is_wanted))
         for digest, patterns in grant.inputs:
             _put_in(cache.read_manifest(digest, is_wanted), patterns, directory.work, cache, is_wanted)
-        _make_room(directory.work, grant.outputs)
+        if grant.shared:
+            directory.remember_outputs(shared.enter(grant.shared, grant.outputs))
+        else:
+            _make_room(directory.work, grant.outputs)
         if grant.carry is not None:
             _put_back(cache.read_manifest(grant.carry, is_wanted), directory.work, cache, is_wanted)
         directory.complete()
@@ -142,8 +146,7 @@ def _put_in(
 def _make_room(target: str, outputs: List[str]) -> None:
     """The directories in which it has to leave something, as far as they are named."""
     for pattern in outputs:
-        parts = pattern.split("/")[:-1]
-        named = list(itertools.takewhile(lambda part: not any(sign in part for sign in "*?["), parts))
+        named = list(itertools.takewhile(lambda part: not is_glob(part), pattern.split("/")[:-1]))
         if named:
             os.makedirs(os.path.join(target, manifest.check_path("/".join(named))), exist_ok=True)
 

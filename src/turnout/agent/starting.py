@@ -33,8 +33,13 @@ def make_order(attempt: Attempt, job: JobOrder, *, gpus: str) -> Order:
         key=attempt.key, dir=attempt.directory.path, argv=argv, job=job.job,
         env=_run_environment(attempt, job, gpus),
         seconds=job.seconds, grace=job.grace, memory=job.memory,
-        umask=job.umask, cwd=f"work/{job.working_dir}" if job.working_dir else "work",
+        umask=job.umask, cwd=_begins_in(attempt, job),
     )  # fmt: skip
+
+
+def _begins_in(attempt: Attempt, job: JobOrder) -> str:
+    work = attempt.grant.shared or attempt.directory.work
+    return f"{work}/{job.working_dir}" if job.working_dir else work
 
 
 def job_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
@@ -66,7 +71,7 @@ def told_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
 
 def _run_environment(attempt: Attempt, job: JobOrder, gpus: str) -> Dict[str, str]:
     grant, directory = attempt.grant, attempt.directory
-    here = f"{directory.work}/{job.working_dir}" if job.working_dir else directory.work
+    here = _begins_in(attempt, job)
     env = {
         "TURNOUT_RUN_NAME": grant.name,
         "TURNOUT_ATTEMPT": str(grant.attempt),

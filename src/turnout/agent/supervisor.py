@@ -54,9 +54,9 @@ class Order(NamedTuple):
 
     `seconds` limits its time and `memory` its bytes, None = no limit. `grace` is how long the tree has between SIGTERM
     and SIGKILL when it is ended; `linger` the same for what a command that ended by itself left running. `umask` is the
-    command's, None = ours. `cwd` is where in `dir` it begins. `cleanup` ends what the command started outside of its
-    tree (a container, say), and is executed unless the command ended well by itself; such a command clears up behind
-    itself for a moment.
+    command's, None = ours. `cwd` is where it begins, seen from `dir`. `cleanup` ends what the command started outside of
+    its tree (a container, say), and is executed unless the command ended well by itself; such a command clears up
+    behind itself for a moment.
     """
 
     key: str
@@ -147,7 +147,7 @@ class _Attempt:
         me = os.getpid()
         try:
             self._output = _open_output(f"{self._ctl}/output")
-            os.chdir(f"{self._order.dir}/{self._order.cwd}")
+            os.chdir(os.path.join(self._order.dir, self._order.cwd))
             self._arm(tree.ProcessId(me, tree.start_time(me) or 0), limit.cgroup)
             try:
                 limit.enter()

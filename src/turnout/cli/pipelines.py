@@ -21,7 +21,9 @@ from turnout.pipeline.plan import Plan
 def submit(file: Path, options: Mapping[str, Any]) -> int:
     """Gives the exit code."""
     typed = {"target": options["target"] or options["job_type"], "job_type": options["job_type"]}
-    made = overridden(from_file(current_directory() / file), **typed, experiment=options["experiment"])
+    here = current_directory()
+    shared = None if options["shared"] is None else here / options["shared"]
+    made = overridden(from_file(here / file, shared), **typed, experiment=options["experiment"])
     for note in made.plan.notes:
         print(f"{file.name}: {note}", file=sys.stderr)
     if options["graph"] is not None:
@@ -31,7 +33,7 @@ def submit(file: Path, options: Mapping[str, Any]) -> int:
         return 0
     wish = PipelineWish(
         plan=made.plan, steps=made.steps, display=("turnout", "pipeline", str(file)), name=options["name"],
-        tags=ask.pairs(options["tags"], "--tag"), fail_fast=options["fail_fast"],
+        tags=ask.pairs(options["tags"], "--tag"), fail_fast=options["fail_fast"], shared=made.shared,
     )  # fmt: skip
     prepared = prepare_pipeline(wish, Home.from_env(), made.code, remember=not options["dry_run"])
     if options["dry_run"]:

@@ -15,39 +15,57 @@ from turnout.pipeline.plan import Plan
 
 #: What Metapipe's files are called.
 SUFFIXES = (".mp", ".metapipe")
-_PIPELINE = "pipeline"
+_PIPELINE, _SHARED = "pipeline", "shared"
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineFile:
-    """`steps` are the wishes for the job of each step, without what is executed; `code` is what is frozen."""
+    """`steps` are the wishes for the job of each step, without what is executed; `code` is what is frozen, unless all
+    is done in a `shared` directory."""
 
     plan: Plan
     steps: Mapping[str, Wish]
     code: Path
+    shared: str = ""
 
 
-def from_file(path: Path) -> PipelineFile:
-    """InvalidInput says all that is wrong, and where in the file."""
+def from_file(path: Path, shared: Path | None = None) -> PipelineFile:
+    """InvalidInput says all that is wrong, and where in the file. With `shared`, it is done in that directory, whatever
+    the file says."""
     if path.suffix in SUFFIXES:
-        return _from_metapipe(path)
+        return _from_metapipe(path, shared)
     content = searching.read_mapping(path)
     if _PIPELINE not in content:
         hint = f"write `pipeline:` there, with `steps:` below it; files of Metapipe's end in {SUFFIXES[0]}"
         raise InvalidInput(f"{path.name} is no pipeline", hint=hint)
-    return _from_native(content, path)
+    return _from_native(content, path, shared)
 
 
-def _from_native(content: dict[str, Any], path: Path) -> PipelineFile:
+def _from_native(content: dict[str, Any], path: Path, shared: Path | None) -> PipelineFile:
     block = content.pop(_PIPELINE)
     if not isinstance(block, Mapping):
         raise InvalidInput(f"{path.name}: pipeline: is no block of names and values", hint="write `steps:` below it")
+    block = dict(block)
+    written = block.pop(_SHARED, None)
+    if written is not None and not isinstance(written, str):
+        raise InvalidInput(f"{path.name}: {_SHARED}: is no path", hint=f"write `{_SHARED}: DIRECTORY`")
+    if shared is None and written is not None:
+        shared = path.parent / Path(written).expanduser()
+    place = "" if shared is None else shared_directory(shared)
     pipeline = native.read(block, path.name, search_file.JOB_KEYS)
     common = _wish(content, path)
     code = common.code or path.parent.resolve()
-    plan = native.plan(pipeline, files_in(code))
+    plan = native.plan(pipeline, files_in(Path(place) if place else code))
     wishes = {step.name: _wish({**content, **step.job}, path, f"steps.{step.name}").wish for step in pipeline.steps}
-    return PipelineFile(plan, wishes, code)
+    return PipelineFile(plan, wishes, code, place)
+
+
+def shared_directory(path: Path) -> str:
+    """Its path, as nodes are told it. InvalidInput where there is no such directory here."""
+    if not path.is_dir():
+        hint = "give one that this machine and all nodes see, under the same path"
+        raise InvalidInput(f"there is no directory {str(path)!r}", hint=hint)
+    return str(path.absolute() if path.is_symlink() else path.resolve())
 
 
 def _wish(content: Mapping[str, Any], path: Path, where: str = "") -> search_file.JobFile:
@@ -58,7 +76,7 @@ def _wish(content: Mapping[str, Any], path: Path, where: str = "") -> search_fil
         raise InvalidInput(": ".join(filter(None, [path.name, where, error.message])), hint=error.hint) from error
 
 
-def _from_metapipe(path: Path) -> PipelineFile:
+def _from_metapipe(path: Path, shared: Path | None) -> PipelineFile:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -67,8 +85,9 @@ def _from_metapipe(path: Path) -> PipelineFile:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise InvalidInput(f"{path.name} cannot be read: {why}", hint="give a file of Metapipe's") from error
     code = path.parent.resolve()
-    plan = metapipe.plan(metapipe.parse(text, path.name), files_in(code))
-    return PipelineFile(plan, {step.name: Wish(command=()) for step in plan.steps}, code)
+    place = "" if shared is None else shared_directory(shared)
+    plan = metapipe.plan(metapipe.parse(text, path.name), files_in(Path(place) if place else code))
+    return PipelineFile(plan, {step.name: Wish(command=()) for step in plan.steps}, code, place)
 
 
 def files_in(folder: Path) -> Callable[[str], Sequence[str]]:

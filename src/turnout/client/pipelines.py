@@ -30,6 +30,8 @@ class PipelineWish:
     tags: Mapping[str, str] = field(default_factory=dict)
     notify: str | None = None
     fail_fast: bool = False
+    shared: str = ""
+    """the directory, which all nodes see, that all of it is done in"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def prepare_pipeline(wish: PipelineWish, home: Home, cwd: Path, *, remember: boo
 
 def _commands(wish: PipelineWish, step: StepPlan) -> Wish:
     asked = replace(wish.steps[step.name], name=step.name, tags={**wish.tags, **wish.steps[step.name].tags})
+    if wish.shared:
+        asked = replace(asked, shared=wish.shared, snapshot=False)
     if asked.search is not None and step.runs:
         return replace(asked, command=step.runs[0].argv)
     return replace(asked, several=tuple(run.argv for run in step.runs) or (_stand_in(step),))
@@ -122,5 +126,5 @@ def _whole(wish: PipelineWish, first: JobSpec) -> JobSpec:
         kind=CommandKind.PIPELINE, display=wish.display, runs=(), target=first.target, place=first.place,
         experiment=first.experiment, workspace=first.workspace, label=wish.name, tags=dict(wish.tags),
         notify=wish.notify, before=first.before, before_files=first.before_files, before_bytes=first.before_bytes,
-        git=first.git, fail_fast=wish.fail_fast,
+        git=first.git, fail_fast=wish.fail_fast, shared=wish.shared,
     )  # fmt: skip

@@ -85,6 +85,8 @@ class Wish:
     working_dir: str | None = None
     after: tuple[str, ...] | None = None
     after_omit: tuple[str, ...] | None = None
+    shared: str = ""
+    """the directory, which all nodes see, that the runs are executed in"""
     search: SearchWish | None = None
     also: tuple[str, ...] = ()
     """further targets of a search"""
@@ -296,7 +298,7 @@ def _specify(
         schedule=wish.schedule,
         parent_script=parent_script, parent_script_path=parent_script_path, data=data, model=model, setup=setup,
         container=container,
-        working_dir=layout.working_dir, after=after, search=search,
+        working_dir=layout.working_dir, after=after, search=search, shared=wish.shared,
     )  # fmt: skip
 
 

@@ -49,7 +49,8 @@ class Providing:
     def new_provider(self, name: str, directory: str | Path, *, kind: str = "plain") -> View:
         """Writes a package with a provider of that name, and tests of it that pass, below `directory`; `kind`:
         ``batch`` for a scheduler that is used by commands, ``training-service`` for a class that is NNI's,
-        ``job-type`` for one of Metapipe's. ``{"directory", "files", "package", "class"}``. Conflict when it is there already."""
+        ``job-type`` for one of Metapipe's. ``{"directory", "files", "package", "class"}``. Conflict when it is there
+        already."""
         from turnout.client import skeleton
 
         return skeleton.write(name, Path(directory), kind=kind)

@@ -20,7 +20,7 @@ from pathlib import Path
 from turnout.client import ask, plan_text, search_file
 from turnout.client.client import Client
 from turnout.client.module_text import Module
-from turnout.client.pipeline_file import files_in
+from turnout.client.pipeline_file import files_in, shared_directory
 from turnout.client.pipeline_job import PipelineJob
 from turnout.client.pipelines import PipelineWish, PreparedPipeline, prepare_pipeline
 from turnout.client.preparing import Wish
@@ -37,13 +37,15 @@ class Pipeline(native.Builder):
     """Steps, and what they have in common. What is wrong with a step is said where it is added.
 
     `name` is for people; `job` are options for all steps that do not say otherwise, ``target="cluster"``, ``cpus=4``,
-    as they stand in a file. `code` is the directory whose files the runs get: the current one. With `fail_fast` the
-    first failure ends all of it, and not only what depends on it. `home` as for a Client.
+    as they stand in a file. `code` is the directory whose files the runs get: the current one; with `shared`, all is
+    done in that directory, which all nodes have to see, and nothing is copied. With `fail_fast` the first failure ends
+    all of it, and not only what depends on it. `home` as for a Client.
     """
 
     def __init__(
         self, name: str | None = None, *, code: str | Path = ".", tags: Mapping[str, str] | None = None,
-        notify: str | None = None, fail_fast: bool = False, home: str | Path | None = None, **job: object,
+        notify: str | None = None, fail_fast: bool = False, shared: str | Path | None = None,
+        home: str | Path | None = None, **job: object,
     ) -> None:  # fmt: skip
         super().__init__(search_file.JOB_KEYS)
         self._name = None if name is None else check_label(name, "name")
@@ -51,13 +53,14 @@ class Pipeline(native.Builder):
         self._tags = {check_tag_key(key): str(value) for key, value in (tags or {}).items()}
         self._notify = notify
         self._fail_fast = fail_fast
+        self._shared = "" if shared is None else shared_directory(current_directory() / shared)
         self._home = Home.from_env() if home is None else Home(Path(home).absolute())
         self._job = {key.replace("_", "-"): value for key, value in job.items()}
         self._wish(self._job)
 
     def plan(self) -> Plan:
         """All runs, and whom each waits for, as far as that is known before. InvalidInput has all that is wrong."""
-        return native.plan(self.pipeline(), files_in(self._code))
+        return native.plan(self.pipeline(), files_in(Path(self._shared) if self._shared else self._code))
 
     def dry_run(self) -> None:
         """Prints what would run, and in which order, and raises what `submit` would. Changes nothing."""
@@ -84,6 +87,7 @@ class Pipeline(native.Builder):
         wish = PipelineWish(
             plan=plan, steps={step.name: self._wish_of(step) for step in self.pipeline().steps}, display=_display(),
             name=self._name, tags=self._tags, notify=self._notify, fail_fast=self._fail_fast,
+            shared=self._shared,
         )  # fmt: skip
         return prepare_pipeline(wish, self._home, self._code, remember=remember)
 

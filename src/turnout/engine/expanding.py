@@ -24,7 +24,7 @@ from turnout.store.pipelines import LateStep, Leaver
 from turnout.store.store import Connection, Store
 from turnout.store.writer import Tx
 from turnout.wire import manifest
-from turnout.wire.patterns import matcher
+from turnout.wire.patterns import is_glob, matcher
 
 _log = logging.getLogger(__name__)
 _TOPIC = "pipelines"
@@ -88,9 +88,11 @@ class Expander:
         late = late_from(step.late)
         with self._store.read() as connection:
             leavers = pipelines.leavers(connection, step.job)
+            is_shared = bool(load_jobs(connection, {step.job})[step.job].spec.shared)
+            lying = _lying(connection, leavers) if is_shared else None
             ends = _ends(connection, leavers) if late.has_condition else {}
         try:
-            made = late.expand(self._left(leavers, ends))
+            made = late.expand(self._left(leavers, ends, lying))
             if not made:
                 raise InvalidInput("there is nothing to do it to", hint="see what the steps before it have left")
         except (InvalidInput, Skipped) as error:
@@ -100,12 +102,17 @@ class Expander:
         self._store.write(lambda tx: _make(tx, step, made, leavers))
 
     def _left(
-        self, leavers: Mapping[str, Sequence[Leaver]], ends: Mapping[int, Mapping[str, object]]
+        self,
+        leavers: Mapping[str, Sequence[Leaver]],
+        ends: Mapping[int, Mapping[str, object]],
+        lying: Mapping[int, tuple[str, ...]] | None,
     ) -> dict[str, list[Left]]:
+        """`lying`: the files of each, if they are in a directory that all nodes see."""
         return {
             name: [
                 Left(
-                    label="" if each.label == name else each.label, values=each.values, files=self._files(each),
+                    label="" if each.label == name else each.label, values=each.values,
+                    files=self._files(each) if lying is None else lying.get(each.id, ()),
                     state=SKIPPED if each.reason == Reason.CONDITION else each.state, came_to=ends.get(each.id, {}),
                 )
                 for each in runs
@@ -134,6 +141,16 @@ def _ends(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> di
         told |= {f"metrics.{name}": value for name, value in view["metrics"].items()}
         found[run] = {**view["metrics"], **told}
     return found
+
+
+def _lying(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> dict[int, tuple[str, ...]]:
+    """The outputs that these runs left where all nodes see them: what they named, and what nodes found."""
+    well = [run for runs in leavers.values() for run in runs if run.is_well]
+    found = pipelines.told_of_outputs(connection, [run.id for run in well if any(map(is_glob, run.outputs))])
+    return {
+        run.id: tuple(dict.fromkeys([*(each for each in run.outputs if not is_glob(each)), *found.get(run.id, ())]))
+        for run in well
+    }
 
 
 def _why_not(error: InvalidInput | Skipped) -> Why:

@@ -164,7 +164,7 @@ def _grant(entry: Entry, record: RunRecord, job: Job, slots: float, left: Mappin
         run=record.id, attempt=record.attempt, name=entry.name, job=job.id, argv=entry.argv, params=entry.params,
         slots=slots, memory=need.memory or 0, gpus=need.gpus or 0, gpu_memory=need.gpu_memory or 0, carry=entry.after,
         script=record.is_parent, keep=job.spec.keep_node, inputs=left.get(record.parent or record.id, []),
-        outputs=entry.outputs,
+        outputs=entry.outputs, shared=job.spec.shared,
     )  # fmt: skip
 
 

@@ -101,6 +101,8 @@ class JobSpec:
     `place` is the target as the job's settings have it (see `turnout.model.ids.place_name`), None = as the hub does.
     `notify` is what happens when the job is over: ``bell`` at the terminal that waits, or a command that the hub runs.
     `umask` is for the files the runs make; None = the node's, which lets nobody else read them.
+    `shared` is a directory that all nodes see, in which its runs are executed instead of in one of their own, and where
+    they leave their outputs; "" = none.
     `fail_fast`, of a pipeline: the first failure ends all of it, and not only what depends on that.
     `search`: the single entry in `runs` is the PARENT of runs with parameters that a sampler proposes; `concurrent` is
     then for all of them together. `also` are further targets, with a parent each, that take some of them.
@@ -146,6 +148,7 @@ class JobSpec:
     container: Container | None = None
     working_dir: str = ""
     notify: str | None = None
+    shared: str = ""
     fail_fast: bool = False
     search: Search | None = None
     also: tuple[Elsewhere, ...] = ()

@@ -158,6 +158,8 @@ def _surroundings(spec: JobSpec) -> Iterator[InvalidInput]:
     yield from _container(spec)
     for pattern in spec.after:
         yield from _caught(check_pattern, pattern.removeprefix("!"))
+    if spec.shared and (not spec.shared.startswith("/") or "\0" in spec.shared):
+        yield InvalidInput(f"{spec.shared!r} is no absolute path", hint="give the directory as all nodes know it")
     if spec.working_dir and not _is_path(spec.working_dir):
         yield InvalidInput(f"{spec.working_dir!r} leads out of the files of a run", hint="give a path below them")
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from turnout.model.event import EventName
 from turnout.model.ids import run_name
 from turnout.model.pipeline import PipelineSpec
 from turnout.model.spec import CommandKind, RunSpec
@@ -165,6 +166,18 @@ def leavers(connection: sa.Connection, job: int) -> dict[str, list[Leaver]]:
         of_step = found.setdefault(row.name, [])
         if run not in of_step:  # a search on several targets has several parents, and one best
             of_step.append(run)
+    return found
+
+
+def told_of_outputs(connection: sa.Connection, runs: Collection[int]) -> dict[int, list[str]]:
+    """What nodes told of the files that these runs left in a directory that all see."""
+    events = schema.events
+    found: dict[int, list[str]] = {}
+    for part in in_parts(sorted(runs)):
+        where = (events.c.run_id.in_(part), events.c.event == str(EventName.CAPTURE_AFTER))
+        select = sa.select(events.c.run_id, events.c.data).where(*where).order_by(events.c.run_id, events.c.seq)
+        for row in connection.execute(select):  # the last counts: earlier ones are of other attempts
+            found[row.run_id] = json.loads(row.data).get("left", [])
     return found
 
 

@@ -170,6 +170,8 @@ class Grant:
     """manifests of what other runs have left, and patterns of those files that this one gets"""
     outputs: List[str] = field(default_factory=list)
     """paths and patterns of what it has to leave behind"""
+    shared: str = ""
+    """the directory, which all nodes see, that it is executed in and leaves its outputs in; "" = one of its own"""
 
 
 @dataclass(frozen=True)

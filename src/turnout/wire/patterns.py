@@ -22,6 +22,10 @@ Rest = Tuple[Step, ...]
 """What of a pattern is still to be matched below a directory; empty = everything below."""
 
 
+def is_glob(text: str) -> bool:
+    return _GLOB.search(text) is not None
+
+
 def compile_pattern(pattern: str) -> Optional[Rest]:
     """The steps of a pattern; None for one that can match nothing inside (empty, ``..``, NUL). ``**/**`` is ``**``."""
     if not pattern or pattern.startswith("!"):
@@ -35,7 +39,7 @@ def compile_pattern(pattern: str) -> Optional[Rest]:
         if part == "**":
             if not steps or not steps[-1].any_depth:
                 steps.append(Step(part, any_depth=True))
-        elif _GLOB.search(part):
+        elif is_glob(part):
             steps.append(Step(part, matches=re.compile(fnmatch.translate(part)).match))
         else:
             steps.append(Step(part))

@@ -14,6 +14,13 @@ from turnout.cli.options import as_json, names_of, paths
 @click.option("--target", shell_complete=names_of("targets"), help="Where steps run that do not say it themselves.")
 @click.option("--job-type", metavar="CLASS", help="A class of yours that runs them, by its path: package.module.Class.")
 @click.option("--queue", metavar="CLASS", help="A class of yours that hears what becomes of its jobs, by its path.")
+@click.option(
+    "--shared",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    shell_complete=paths(),
+    help="Do all of it in this directory, which all nodes see; nothing is copied.",
+)
 @click.option("--experiment", shell_complete=names_of("experiments"), help="The experiment it belongs to.")
 @click.option("--name", help="A name of your own for it, to be used like job12.")
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag the runs.")

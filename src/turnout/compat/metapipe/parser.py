@@ -18,7 +18,7 @@ _NAME = "config"
 
 class Parser:
     """Of the text of a file; a path, or a file that is open, will do, too. `consume` fills what it knows: `job_options`
-    (the lines that each script begins with) and `global_options` (those for the driver, which are not executed)."""
+    (the lines that each script begins with) and `global_options` (those that follow them)."""
 
     def __init__(self, config: str | Path | IO[str]) -> None:
         self.job_options: list[str] = []

@@ -121,9 +121,9 @@ class Template:
 
 
 def heading(file: File, command: Command) -> str:
-    """What the script of each of the command's runs begins with: the options of all jobs, its comments. The command
-    follows."""
-    return "".join(f"{line}\n" for line in (*file.job_options, *command.comments))
+    """What the script of each of the command's runs begins with: the options of all jobs, those that were the driver's,
+    its comments. The command follows."""
+    return "".join(f"{line}\n" for line in (*file.job_options, *file.options, *command.comments))
 
 
 def outputs_of(file: File, command: Command) -> tuple[Leaving, ...]:

@@ -1,0 +1,77 @@
+"""Runs that are executed in a directory which all nodes see. What they leave stays there, and nothing is copied."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterator, List, NamedTuple, Sequence
+
+from turnout.agent.inputs import NoInput
+from turnout.wire.patterns import is_glob, matcher
+
+MOST = 100_000
+Looks = Dict[str, List[int]]
+"""How files looked, by their paths: their device and inode, size and time."""
+
+
+class Left(NamedTuple):
+    """`files` match the outputs that are patterns; `missing` are outputs for which there is nothing new."""
+
+    files: List[str]
+    missing: List[str]
+
+
+def enter(directory: str, outputs: Sequence[str]) -> Looks:
+    """Makes the directories that outputs are to be left in. Gives how those outputs look that are there already: they
+    are of an earlier time, and count only when they are written anew. NoInput where there is no such directory."""
+    if not os.path.isdir(directory):
+        raise NoInput(f"there is no directory {directory} on this node; it has to be one that all nodes see")
+    for output in outputs:
+        named = _beginning(output)
+        os.makedirs(os.path.join(directory, named), exist_ok=True)
+    return {path: look for output in outputs for path in _found(directory, output) if (look := _look(directory, path))}
+
+
+def left(directory: str, outputs: Sequence[str], before: Looks) -> Left:
+    """What there is once the command has ended. Of a pattern, everything counts that matches."""
+    files: Dict[str, None] = {}
+    missing = []
+    for output in outputs:
+        found = _found(directory, output)
+        if all(_look(directory, path) == before.get(path, []) for path in found):
+            missing.append(output)
+        elif is_glob(output):
+            files.update(dict.fromkeys(found))
+    return Left(list(files)[:MOST], missing)
+
+
+def _beginning(output: str) -> str:
+    """The directories that are named in it."""
+    parts = output.split("/")[:-1]
+    at = next((number for number, part in enumerate(parts) if is_glob(part)), len(parts))
+    return "/".join(parts[:at])
+
+
+def _found(directory: str, output: str) -> List[str]:
+    """The files that an output stands for: itself, what matches, or all that a directory holds."""
+    path = os.path.join(directory, output)
+    if not is_glob(output):
+        if os.path.isdir(path):
+            return sorted(os.path.relpath(each, directory) for each in _below(path))
+        return [output] if os.path.lexists(path) else []
+    is_taken = matcher([output])
+    below = _below(os.path.join(directory, _beginning(output)))
+    return sorted(each for each in (os.path.relpath(file, directory) for file in below) if is_taken(each))
+
+
+def _below(path: str) -> Iterator[str]:
+    for folder, _, names in os.walk(path):
+        for name in names:
+            yield os.path.join(folder, name)
+
+
+def _look(directory: str, path: str) -> List[int]:
+    try:
+        found = os.stat(os.path.join(directory, path))
+    except OSError:
+        return []
+    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
