@@ -117,3 +117,27 @@ def test_what_would_run_is_said_with_its_condition(user: Cli, project: Path) -> 
     steps = "{a: {command: 'true'}, b: {command: 'echo {k}', matrix: {k: [1, 2]}, needs: a, when: a.acc > 1}}"
     shown = user("pipeline", "--dry-run", written(project, steps)).stdout
     assert "when a.acc > 1" in shown
+
+
+def test_a_search_with_a_condition(user: Cli, project: Path) -> None:
+    (project / "prep.py").write_text("import turnout\nturnout.log(good=1)\n")
+    (project / "train.py").write_text("import turnout\nturnout.log(loss=turnout.params()['x'])\n")
+    search = {"space": {"x": [1, 2, 3]}, "sampler": "grid", "minimize": "loss"}
+    steps = {
+        "prep": {"command": "python prep.py"},
+        "find": {"command": "python train.py", "when": "prep.good > 0", "search": search},
+        "never": {"command": "python train.py", "when": "prep.good > 5", "search": search},
+        "then": {"command": "true", "needs": "find"},
+    }
+    view = run(user, written(project, yaml.safe_dump(steps)))
+    assert states(view) == {
+        "prep": {"completed": 1}, "find": {"completed": 3}, "never": {"skipped": 1}, "then": {"completed": 1},
+    }  # fmt: skip
+    assert user.json("best", f"{view['name']}.find")[0]["params"] == {"x": 1}
+
+
+def test_a_search_is_one_command(user: Cli, project: Path) -> None:
+    search = {"space": {"x": [1, 2]}, "sampler": "grid"}
+    steps = {"find": {"command": "echo {k}", "matrix": {"k": [1, 2]}, "search": search}}
+    done = user("pipeline", written(project, yaml.safe_dump(steps)), check=False)
+    assert done.returncode == 2 and "step find: a search has one command, and this has 2" in done.stderr

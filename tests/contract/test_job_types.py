@@ -16,6 +16,7 @@ from unittest import SkipTest
 
 import pytest
 
+from tests import components, gridengine
 from tests.contract.job_type import PBS_JOB
 from tests.harness import as_a_user
 from turnout.compat import aliases
@@ -76,6 +77,24 @@ class TestPBSJob(OnPbs):
 
 class TestPBSJobOnTorque(TestPBSJob):
     family = "torque"
+
+
+@pytest.mark.xdist_group("gridengine")
+@pytest.mark.timeout(200)
+class TestSGEJob(JobTypeContract):
+    """On a real Grid Engine."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @classmethod
+    def daemons(cls) -> Iterator[None]:
+        components.gridengine()
+        with gridengine.running_gridengine(), pytest.MonkeyPatch.context() as patch:
+            for name, value in gridengine.ENVIRONMENT.items():
+                patch.setenv(name, value)
+            yield
+
+    def make_job(self, alias: str, command: Command) -> Any:
+        return SGEJob(alias, command, queue="all.q")
 
 
 @pytest.mark.xdist_group("target")

@@ -38,6 +38,7 @@ PAGES = [
     "docs/howto/calculation-backends.md",
     "docs/howto/searching.md",
     "docs/howto/training-service.md",
+    "docs/howto/job-types.md",
 ]
 
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -359,6 +359,21 @@ def test_restarts_that_change_nothing_come_to_an_end() -> None:
     assert pipeline.queue.heard.count("locked") == 6 and pipeline.queue.heard[-1] == "end"
 
 
+def test_messages_have_what_a_job_and_a_queue_say_of_themselves(caplog: pytest.LogCaptureFixture) -> None:
+    class Named(Shell):
+        def __repr__(self) -> str:
+            return f"<MyCustomJob: {self.cmd}>"
+
+    Shell.fails = {"1.1": 10_000}
+    pipeline = runtime(job_type=Named, queue=Hears)
+    pipeline.queue.restarts = 10_000
+    caplog.set_level("INFO", "turnout.compat.metapipe")
+    failed(pipeline)
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0] == "1.1, <MyCustomJob: ['bash', 'metapipe.1.1.job']>, is submitted again: it is in error"
+    assert told[-1] == "<Hears: jobs=1> was restarted 5 times, and nothing more is complete: it ends"
+
+
 def test_a_job_type_that_counts_nothing() -> None:
     class Uncounted(Shell):
         def submit(self) -> None:
@@ -499,6 +514,20 @@ def test_a_mistake_in_a_job_type_is_told_at_once(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Away, "error", AttributeError("no such thing"))
     ticks = Ticks(Away)
     assert ticks() == ["ready 1.1", "submit 1.1", "fail 1.1"]
+
+
+def test_one_that_says_nothing_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    class Silent(Shell):
+        def is_complete(self) -> bool:
+            return False
+
+    ticks = Ticks(Silent)
+    ticks()
+    for _ in range(8):
+        assert ticks(ticking_module._PATIENCE) == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "1.1 says for 600 s that it is neither queued, running, in error nor complete"
+    ]
 
 
 def test_pauses_grow_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,8 +54,8 @@ class Order(NamedTuple):
 
     `seconds` limits its time and `memory` its bytes, None = no limit. `grace` is how long the tree has between SIGTERM
     and SIGKILL when it is ended; `linger` the same for what a command that ended by itself left running. `umask` is the
-    command's, None = ours. `cwd` is where it begins, seen from `dir`. `cleanup` ends what the command started outside of
-    its tree (a container, say), and is executed unless the command ended well by itself; such a command clears up
+    command's, None = ours. `cwd` is where it begins, seen from `dir`. `cleanup` ends what the command started outside
+    of its tree (a container, say), and is executed unless the command ended well by itself; such a command clears up
     behind itself for a moment.
     """
 

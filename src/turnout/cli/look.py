@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from turnout.cli import render
@@ -82,8 +83,11 @@ def events(name: str, json: bool) -> None:
     render.table(["seq", "time", "event", "data"], rows, right=frozenset({0}), wraps=True)
     if is_job_name(name):
         view = client.job(name)
-        counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
-        print(f"its runs: {counts}; `turnout list runs {name}` lists them")
+        print(f"its runs: {counted(view['counts'])}; `turnout list runs {name}` lists them")
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
 
 def _data(data: dict[str, Any]) -> str:
@@ -113,10 +117,12 @@ def show(name: str, json: bool) -> None:
         return
     for key, value in view.items():
         value = {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else value
-        if key in ("history", "search") or value in (None, "", [], {}) or (key == "remaining" and not value):
+        if key in ("history", "search", "steps") or value in (None, "", [], {}) or (key == "remaining" and not value):
             continue
         text = render.shown(value)
         print(f"{key:<12} {render.coloured(render.harmless(text), text) if key == 'state' else render.harmless(text)}")
+    if view.get("steps"):
+        _show_steps(view["steps"])
     if view.get("search"):
         from turnout.cli import results, searches
 
@@ -127,6 +133,18 @@ def show(name: str, json: bool) -> None:
     for attempt in view.get("history", [])[:-1]:
         told = f"{attempt['cause']} on {attempt['node']}" + (f": {attempt['message']}" if attempt["message"] else "")
         print(f"{'attempt ' + str(attempt['attempt']):<12} {render.harmless(told)}")
+
+
+def _show_steps(steps: Sequence[Mapping[str, Any]]) -> None:
+    print()
+    rows = [
+        [
+            step["name"], step["job"], step["target"], "later" if step["is_late"] else step["state"],
+            counted(step["counts"]), ", ".join(step["needs"]),
+        ]
+        for step in steps
+    ]  # fmt: skip
+    render.table(["step", "job", "target", "state", "runs", "after"], rows, state=3)
 
 
 def why(name: str, json: bool) -> None:

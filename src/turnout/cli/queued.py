@@ -146,7 +146,7 @@ class _Follower:
         except Exception as error:  # the class's own affair; the pipeline is not
             where = f" ({place_of(error)})" if place_of(error) else ""
             what = f"{type(self._hooks.made).__name__}.{name} raised {type(error).__name__}: {error}{where}"
-            raise ProviderError(what, hint=f"{self._job} goes on; `turnout wait {self._job}` waits for it") from error
+            raise ProviderError(what, hint=f"{self._job} goes on; `turnout attach {self._job}` waits for it") from error
 
     def _restart(self) -> None:
         """What failed, and what was given up for that, is done again."""

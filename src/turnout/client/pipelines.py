@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from turnout.client import functions
-from turnout.client.preparing import Frozen, Hub, Prepared, Wish, prepare
-from turnout.errors import TurnoutError
+from turnout.client.in_common import InCommon, Once
+from turnout.client.preparing import Hub, Prepared, Wish, prepare
+from turnout.errors import InvalidInput, TurnoutError
 from turnout.home import Home
 from turnout.model.ids import check_label
 from turnout.model.pipeline import PipelineSpec, StepSpec
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.pipeline.plan import CALL, Plan, StepPlan, name_of
-from turnout.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,18 +50,19 @@ class PreparedPipeline:
     def deliver(self, hub: Hub) -> PipelineSpec:
         """Brings the files to where they are kept; the whole specification. May be repeated."""
         place = {step.plan.name: number for number, step in enumerate(self.steps)}
-        jobs = [step.prepared.deliver(hub) for step in self.steps]
+        once = Once(hub)
+        jobs = [step.prepared.deliver(once, once.send) for step in self.steps]
         steps = tuple(_step(each.plan, job, place) for each, job in zip(self.steps, jobs, strict=True))
         return PipelineSpec(job=_whole(self.wish, jobs[0]), steps=steps)
 
 
 def prepare_pipeline(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool = True) -> PreparedPipeline:
     """Checks everything, then freezes `cwd`, once for all steps. Raises what `prepare` does, with the step's name."""
-    frozen: dict[Frozen, Snapshot] = {}
+    common = InCommon()
     steps = []
     for step in wish.plan.steps:
         try:
-            prepared = prepare(_commands(wish, step), home, cwd, remember=remember, frozen=frozen)
+            prepared = prepare(_commands(wish, step), home, cwd, remember=remember, common=common)
             _check_function(step, prepared)
         except TurnoutError as error:
             raise type(error)(f"step {step.name}: {error.message}", hint=error.hint) from error
@@ -74,6 +75,9 @@ def _commands(wish: PipelineWish, step: StepPlan) -> Wish:
     asked = replace(wish.steps[step.name], name=step.name, tags={**wish.tags, **wish.steps[step.name].tags})
     if wish.shared:
         asked = replace(asked, shared=wish.shared, snapshot=False)
+    if asked.search is not None and len(step.runs) > 1:
+        hint = "let the search vary what `matrix:` or `each:` does, or make it several steps"
+        raise InvalidInput(f"a search has one command, and this has {len(step.runs)}", hint=hint)
     if asked.search is not None and step.runs:
         return replace(asked, command=step.runs[0].argv)
     return replace(asked, several=tuple(run.argv for run in step.runs) or (_stand_in(step),))

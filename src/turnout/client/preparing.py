@@ -6,13 +6,14 @@ All of it happens here, before a hub is needed: what is wrong is told before any
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from turnout import config as configuration
 from turnout.client import ask, containers, inputs, named_samplers, own_code, pythons, references, searching, setups
+from turnout.client.in_common import InCommon
 from turnout.client.layout import Layout, code_dirs, tree_path
 from turnout.client.searching import SearchWish
 from turnout.config import by_path
@@ -35,8 +36,6 @@ _NOT_INHERITED = (
 )  # fmt: skip
 
 _GROUPS = ("all", "minimal")
-#: Which files were frozen: of what, without what, with which secrets.
-Frozen = tuple[Path, tuple[str, ...], tuple[str, ...]]
 #: Without these hardly any program works.
 _MINIMAL = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"})
 
@@ -117,8 +116,9 @@ class Prepared:
     others: tuple[tuple[str, configuration.TargetSettings, own_code.OwnCode | None], ...] = ()
     """further targets of a search"""
 
-    def deliver(self, hub: Hub) -> JobSpec:
-        """Brings the files to where they are kept; the whole specification. May be repeated."""
+    def deliver(self, hub: Hub, send: Callable[[Joined], Joined] | None = None) -> JobSpec:
+        """Brings the files to where they are kept, with `send` if it is given; the whole specification. May be
+        repeated."""
         spec, snapshot = inputs.bind(self.spec, hub), self.snapshot
         if self.target is not None:
             defined = own_code.define(hub, spec.target, self.target, self.own)
@@ -131,23 +131,18 @@ class Prepared:
             return spec
         if not snapshot.entries:
             return replace(spec, git=snapshot.git)
-        kept = snapshot.deliver(hub)
+        kept = snapshot.deliver(hub) if send is None else send(snapshot)
         return replace(spec, before=kept.digest, before_files=kept.files, before_bytes=kept.total_bytes, git=kept.git)
 
 
-def prepare(
-    wish: Wish, home: Home, cwd: Path, *, remember: bool = True, frozen: dict[Frozen, Snapshot] | None = None
-) -> Prepared:
+def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True, common: InCommon | None = None) -> Prepared:
     """Checks everything, then freezes `cwd`. Without `remember` nothing at all is written, not even the stat cache.
-    What is `frozen` already is not frozen again, and what is, is put there.
+    What is in `common` already is not looked for again, and what is found is put there.
 
     Raises InvalidInput, NotFound or SnapshotRefused.
     """
-    project = configuration.find_project_file(cwd)
-    gathered = configuration.gather(home.config_file, project, _options(wish))
-    if wish.job_type is not None:
-        gathered = own_code.with_class(gathered, wish.job_type, "--job-type")
-    settings = _checked_settings(gathered)
+    known = InCommon() if common is None else common
+    settings = _settings(wish, home, cwd, known)
     _check_target(settings.general.target, settings)
     if wish.nodes is None and wish.search is None:
         wish = replace(wish, nodes=settings.targets[settings.general.target].nodes)
@@ -164,28 +159,42 @@ def prepare(
         if sampler is not None:
             named_samplers.check_frozen(sampler)
         return Prepared(spec, None, target, own_code.named(target.service, settings), others)
-    if remember:
+    if remember and not known.trees:
         home.make()
     code = settings.code
     limits = Limits(file_bytes=code.max_file_size, total_bytes=code.max_size, files=code.max_files)
     cache = home.stat_cache if remember else Path(os.devnull)  # where nothing is found and nothing can be kept
     allowed = (*code.allow_secrets, *wish.allow_secrets)
 
-    known: dict[Frozen, Snapshot] = {} if frozen is None else frozen
-
     def freeze(place: Path, omit: Sequence[str] = ()) -> Snapshot:
         key = place, tuple(omit), allowed
-        if key not in known:
+        if key not in known.frozen:
             if place.is_file():
-                known[key] = capture_file(place, policy=Policy(limits=limits, allow_secrets=allowed))
+                known.frozen[key] = capture_file(place, policy=Policy(limits=limits, allow_secrets=allowed))
             else:
-                known[key] = capture(place, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
-        return known[key]
+                known.frozen[key] = capture(place, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
+        return known.frozen[key]
 
-    joined = _checked(join([Part(freeze(each.source, code.code_omit), each.place) for each in layout.dirs]), layout)
+    tree = (tuple(layout.dirs), tuple(code.code_omit), allowed, layout.working_dir)
+    if tree not in known.trees:
+        parts = [Part(freeze(each.source, code.code_omit), each.place) for each in layout.dirs]
+        known.trees[tree] = _checked(join(parts), layout)
+    joined = known.trees[tree]
     if sampler is not None:
         spec, joined = named_samplers.bring(sampler, spec, layout, joined, freeze)
     return Prepared(spec, joined, target, own_code.find(target.service, settings, joined, freeze), others)
+
+
+def _settings(wish: Wish, home: Home, cwd: Path, known: InCommon) -> configuration.Config:
+    """Those that hold for it, without a problem. InvalidInput."""
+    options = _options(wish)
+    key = (home.config_file, cwd, tuple(options.values()), wish.job_type)
+    if key not in known.settings:
+        gathered = configuration.gather(home.config_file, configuration.find_project_file(cwd), options)
+        if wish.job_type is not None:
+            gathered = own_code.with_class(gathered, wish.job_type, "--job-type")
+        known.settings[key] = _checked_settings(gathered)
+    return known.settings[key]
 
 
 def _others(

@@ -88,11 +88,13 @@ class Expander:
         late = late_from(step.late)
         with self._store.read() as connection:
             leavers = pipelines.leavers(connection, step.job)
-            is_shared = bool(load_jobs(connection, {step.job})[step.job].spec.shared)
-            lying = _lying(connection, leavers) if is_shared else None
+            spec = load_jobs(connection, {step.job})[step.job].spec
+            lying = _lying(connection, leavers) if spec.shared else None
             ends = _ends(connection, leavers) if late.has_condition else {}
         try:
             made = late.expand(self._left(leavers, ends, lying))
+            if spec.search is not None and len(made) > 1:
+                raise InvalidInput(f"a search has one command, and this has {len(made)}", hint="make it several steps")
             if not made:
                 raise InvalidInput("there is nothing to do it to", hint="see what the steps before it have left")
         except (InvalidInput, Skipped) as error:
@@ -179,6 +181,9 @@ def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan], leavers: Mapping[str,
 
 
 def _give_up(tx: Tx, job: int, why: Why) -> None:
+    """Unless it is not its time any more: something before it may be done again."""
+    if not pipelines.is_due(tx, job):
+        return
     ledger = Ledger(tx)
     give_up_step(tx, ledger, job, why)
     settle(tx, ledger)

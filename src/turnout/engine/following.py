@@ -84,7 +84,8 @@ class _Followers:
         why = {record.id: _why(names[record.id], record) for record in bad}
         self._tell_runs([record.id for record in ended], why)
         steps = pipelines.count_down(self._tx, [record.id for record in ended])
-        for needed, waiting in pipelines.needed_steps(self._tx, steps).items():
+        news = [step for step, (runs, left) in steps.items() if not left or not why.keys().isdisjoint(runs)]
+        for needed, waiting in pipelines.needed_steps(self._tx, news).items():
             runs, left = steps[needed]
             reason = next((why[run] for run in runs if run in why), None)
             is_well = reason is None and left == 0 and not pipelines.has_failed(self._tx, needed)

@@ -24,10 +24,11 @@ from turnout.store.writer import Tx
 
 @dataclass(slots=True)
 class _Redone:
-    """`instead` has who is in the place of which run; in `steps` something is to be done."""
+    """`instead` has who is in the place of which run; in `steps` something is to be done, `skipped` ones stay so."""
 
     instead: dict[int, int] = field(default_factory=dict)
     steps: set[int] = field(default_factory=set)
+    skipped: set[int] = field(default_factory=set)
     names: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -38,13 +39,20 @@ def resume(tx: Tx, pipeline: int) -> dict[str, object]:
         raise Conflict(f"{job_name(pipeline)} is no pipeline", hint="`turnout rerun RUN` runs a single run again")
     redone = _Redone()
     for step in resuming.steps_of(tx, pipeline):
+        if not step.bears_failures and not redone.skipped.isdisjoint(step.needs):
+            redone.skipped.add(step.job)
+            continue
         waits_for = [need for need in step.needs if need in redone.steps]
         if _is_to_be_made(step, bool(waits_for)):
             _unmake(tx, step, redone)
+        elif step.late is not None and not step.runs:  # still to be made, after what is done again before it
+            resuming.unmake(tx, step.job, blocked=len(waits_for))
         else:
             _redo(tx, step, [run for run in step.runs if _is_missing(run)], redone)
         if step.is_open:
             redone.steps.add(step.job)
+        if step.job not in redone.steps and any(run.reason == Reason.CONDITION for run in step.runs):
+            redone.skipped.add(step.job)
     if redone.names:
         tx.touch("queue", "runs", "jobs", "pipelines", f"job:{pipeline}")
     return {"job": job_name(pipeline), "steps": redone.names}

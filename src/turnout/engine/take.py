@@ -25,6 +25,7 @@ from turnout.wire.messages import Attempt, ContainerOrder, Grant, InputOrder, Jo
 
 _LOOK_AT_MOST = 2000
 _LOOK_AT_ONCE = 250
+_IN_VAIN = 16  # runs of jobs that were passed over; then it is quicker to ask for the others
 _GRANT_AT_MOST = 128
 _JOBS_KEPT = 1000
 Left = list[tuple[str, list[str]]]
@@ -83,15 +84,19 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> Taken:
     def queue() -> Iterator[Waiting]:
         """Bit by bit, without the jobs of which a run did not fit: thousands of those must not hide what would."""
         last: RunRecord | None = None
-        for _ in range(0, _LOOK_AT_MOST, _LOOK_AT_ONCE):
-            seen = len(entries)
+        while len(entries) < _LOOK_AT_MOST:
+            seen, in_vain = len(entries), 0
             for entry in waiting_runs(tx, taker.queue, most=_LOOK_AT_ONCE, behind=last, besides=passed):
+                in_vain += entry.job in passed
+                if in_vain > _IN_VAIN:
+                    break
                 entries[entry.record.id], last = entry, entry.record
                 job = jobs.get(tx, entry.job)
                 here = taker.room.running.get(job.id, 0)
                 yield _waiting(entry, job, family.copies(entry, job), family.most(entry, job, here))
-            if len(entries) - seen < _LOOK_AT_ONCE:
-                return
+            else:
+                if len(entries) - seen < _LOOK_AT_ONCE:
+                    return
 
     def pass_over(waiting: Waiting) -> None:
         passed.add(waiting.job)

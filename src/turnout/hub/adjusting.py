@@ -17,6 +17,7 @@ from turnout.engine.target import Target
 from turnout.errors import InvalidInput, ProviderError
 from turnout.hub.redrafting import redrafted
 from turnout.model.ids import job_name, run_name
+from turnout.model.pipeline import PipelineSpec
 from turnout.model.spec import JobSpec, Original
 from turnout.plugin.foreign import Draft, DraftRun, Foreign
 from turnout.plugin.provider import Failure
@@ -50,10 +51,8 @@ class Adjusting:
     def adjust(self, spec: JobSpec, *, principal: str, key: str) -> Adjusted:
         """What becomes of the job where it is sent to. One that was answered before is left as it is. ProviderError
         when its provider raises, or refuses it."""
+        spec = self._launched(spec)
         target = self._targets[spec.where]
-        target.serve()  # else nobody knows what kind of place it is
-        if target.launches_runs:
-            spec = replace(spec, direct=True)
         provider = target.provider
         if not isinstance(provider, Foreign):
             return Adjusted(spec)
@@ -73,6 +72,16 @@ class Adjusting:
                 ) from adjusted
             changed = self._captured(_checked(redrafted(spec, draft.runs, adjusted.runs)), files)
         return Adjusted(replace(changed, original=_original(spec)), numbers)
+
+    def adjust_steps(self, spec: PipelineSpec) -> PipelineSpec:
+        """The same for a pipeline, whose steps no provider changes: their runs may not be known yet."""
+        return replace(spec, steps=tuple(replace(step, job=self._launched(step.job)) for step in spec.steps))
+
+    def _launched(self, spec: JobSpec) -> JobSpec:
+        """Each run by itself, where a launch is a run."""
+        target = self._targets[spec.where]
+        target.serve()  # else nobody knows what kind of place it is
+        return replace(spec, direct=True) if target.launches_runs else spec
 
     @contextmanager
     def _laid_out(self, spec: JobSpec) -> Iterator[Path]:

@@ -143,6 +143,7 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         check_pipeline(spec)
         for step in spec.steps:
             await examine(step.job if step.late is None else replace(step.job, runs=(RunSpec(argv=("true",)),)))
+        spec = await run_in_threadpool(hub.adjusting.adjust_steps, spec)
         submission = PipelineSubmission(spec=spec, principal="user", key=idempotency_key, body=await request.body())
         return await asyncio.wrap_future(store.submit(lambda tx: submit_pipeline(tx, submission)))
 

@@ -116,6 +116,10 @@ def _group(runs: Sequence[Run]) -> Group:
 
 
 def _cause(ended: Run | Group) -> str:
+    if ended["reason"] == "condition":
+        return "skipped, because a condition does not hold"
+    if ended["reason"] == "dependency":
+        return "given up, because something before did not complete"
     if ended["reason"] == "exit_code":
         return f"{ended['state']} with exit code {ended['exit_code']}"
     if ended["reason"] == "signal":

@@ -109,17 +109,29 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None, step: Step
         "children_total": spec.total if spec.shares_children else spec.commands if spec.search is not None else None,
     }  # fmt: skip
     if step is not None:
+        is_open = step.late is None
         row |= {
-            "pipeline": step.pipeline, "step": step.name, "blocked": step.blocked, "open": spec.outer_runs,
+            "run_count": row["run_count"] if is_open else 0, "open": spec.outer_runs if is_open else 0,
+            "pipeline": step.pipeline, "step": step.name, "blocked": step.blocked,
             "late": step.late, "unmade": int(step.late is not None), "bears_failures": int(step.bears_failures),
         }  # fmt: skip
     tx.connection.execute(schema.jobs.insert(), row)
     _insert_job_events(tx, job, spec)
+    if step is not None and step.late is not None:  # its runs, and its search, begin when they are made
+        return Written(job, [], [])
     ids = insert_runs(tx, job, first, spec, None if step is None else step.runs)
     if spec.search is not None:
         insert_search(tx, job, spec, waits=step is not None and all(step.runs))
     tx.touch("queue" if spec.has_own_nodes else f"queue:{spec.where}", f"job:{job}", "runs")
     return Written(job, list(range(first, first + spec.outer_runs)), ids)
+
+
+def set_commands(tx: Tx, job: int, runs: Sequence[RunSpec]) -> None:
+    """What a job does of which that was not known when it was written."""
+    table = schema.jobs
+    shared = json.loads(tx.connection.execute(sa.select(table.c.spec).where(table.c.id == job)).scalar_one())
+    shared["commands"] = [dataclasses.asdict(run) for run in runs]
+    tx.connection.execute(table.update().where(table.c.id == job).values(spec=json.dumps(shared)))
 
 
 def add_parents(tx: Tx, job: Job) -> list[int]:
@@ -186,13 +198,21 @@ def _insert_job_events(tx: Tx, job: int, spec: JobSpec) -> None:
     tx.connection.execute(schema.job_events.insert(), rows)
 
 
-def _places(spec: JobSpec, job: int) -> list[tuple[str, str]]:
-    """The target and the queue of each outer run."""
+def _places(tx: Tx, spec: JobSpec, job: int) -> list[tuple[str, str]]:
+    """The target and the queue of each outer run that is made now."""
     if spec.search is not None:
         return [(spec.target, spec.where), *((each.target, each.where) for each in spec.also)]
     if not spec.has_own_nodes:
         return [(spec.target, spec.where)] * spec.outer_runs
-    return [(spec.target, f"{spec.where}#{job_name(job)}.{index}") for index in range(spec.outer_runs)]
+    first = 0 if spec.nodes is not None else _made(tx, job)
+    return [(spec.target, f"{spec.where}#{job_name(job)}.{first + index}") for index in range(spec.outer_runs)]
+
+
+def _made(tx: Tx, job: int) -> int:
+    """How many outer runs of the job there are already: what is launched by itself takes no other's place."""
+    table = schema.runs
+    mine = sa.select(sa.func.count()).where(table.c.job_id == job, table.c.child == 0)
+    return int(tx.connection.execute(mine).scalar_one())
 
 
 def _outer(spec: JobSpec) -> tuple[RunSpec, ...]:
@@ -208,7 +228,7 @@ def insert_runs(tx: Tx, job: int, first: int, spec: JobSpec, blocked: Sequence[i
     base = next_numbers(tx, "run_id", spec.outer_runs)
     ids = list(range(base, base + spec.outer_runs))
     runs = spec.runs if spec.nodes is None and spec.search is None else _outer(spec) * spec.outer_runs
-    places = _places(spec, job)
+    places = _places(tx, spec, job)
     stage = Stage.NONE if spec.search is None else Stage.OPEN
     waits = [spec.held or bool(count) for count in blocked or [0] * spec.outer_runs]
     shared = {

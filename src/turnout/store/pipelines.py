@@ -18,9 +18,10 @@ from turnout.schedule.explain import Awaited
 from turnout.store import schema, search_views
 from turnout.store.belonging import OF_STEP
 from turnout.store.bulk import Bulk
-from turnout.store.jobs import StepOf, Written, insert_job, insert_runs, load_jobs, next_numbers
+from turnout.store.jobs import StepOf, Written, insert_job, insert_runs, load_jobs, next_numbers, set_commands
 from turnout.store.parts import in_parts
 from turnout.store.reads import find_run
+from turnout.store.searches import begin_search
 from turnout.store.writer import Tx
 
 _RUNS, _JOBS, _RUN_NEEDS, _STEP_NEEDS = schema.runs, schema.jobs, schema.run_needs, schema.step_needs
@@ -94,7 +95,7 @@ def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[Written]]:
     pipeline = insert_job(tx, spec.job).job
     steps: list[Written] = []
     for step in spec.steps:
-        needs = step.run_needs or ((),) * step.job.outer_runs
+        needs = step.run_needs or ((),) * (step.job.outer_runs if step.late is None else 0)
         blocked = [len(each) + bool(step.needs) for each in needs]
         late = json.dumps(step.late) if step.late is not None else None
         on = sorted({*step.needs, *(place for each in needs for place, _ in each)})
@@ -105,7 +106,7 @@ def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[Written]]:
         edges = [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
         _INSERT_RUN_NEEDS.execute(tx.connection, edges)
         _INSERT_STEP_NEEDS.execute(tx.connection, [(steps[at].job, here.job) for at in sorted(set(step.needs))])
-    count = sum(step.job.commands for step in spec.steps)
+    count = sum(step.job.commands for step in spec.steps if step.late is None)
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == pipeline).values(run_count=count))
     return pipeline, steps
 
@@ -142,6 +143,12 @@ def give_up_late(tx: Tx, job: int) -> bool:
     """The runs of a late step will not be made; whether they were to be."""
     where = (_JOBS.c.id == job, _JOBS.c.unmade == 1)
     return tx.connection.execute(_JOBS.update().where(*where).values(unmade=0)).rowcount > 0
+
+
+def is_due(tx: Tx, job: int) -> bool:
+    """Whether the runs of a late step can be made now; nobody else changes that before the transaction is over."""
+    where = (_JOBS.c.id == job, _JOBS.c.unmade == 1, _JOBS.c.blocked == 0)
+    return tx.connection.execute(sa.select(_JOBS.c.id).where(*where).with_for_update()).first() is not None
 
 
 def due_steps(connection: sa.Connection) -> list[LateStep]:
@@ -199,13 +206,16 @@ def _best(connection: sa.Connection, search: int) -> Leaver | None:
 
 
 def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[Sequence[int]]) -> None:
-    """The runs of a late step, unless somebody made them. Where each says which runs it needed, only those count from
-    now on."""
-    if not give_up_late(tx, job):
+    """The runs of a late step, unless somebody made them, or had something before it done again. Where each says which
+    runs it needed, only those count from now on."""
+    if not is_due(tx, job) or not give_up_late(tx, job):
         return
     spec = replace(load_jobs(tx.connection, {job})[job].spec, runs=tuple(runs))
-    ids = insert_runs(tx, job, next_numbers(tx, "run", len(runs)), spec, [0] * len(runs))
-    values = {"open": _JOBS.c.open + len(runs), "run_count": len(runs)}
+    ids = insert_runs(tx, job, next_numbers(tx, "run", spec.outer_runs), spec, [0] * spec.outer_runs)
+    if spec.search is not None:
+        set_commands(tx, job, runs)
+        begin_search(tx, job, spec)
+    values = {"open": _JOBS.c.open + len(ids), "run_count": spec.commands}
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == job).values(values))
     if all(needs):
         tx.connection.execute(_STEP_NEEDS.delete().where(_STEP_NEEDS.c.job_id == job))

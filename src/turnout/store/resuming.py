@@ -35,7 +35,7 @@ class Run(NamedTuple):
 
 class Step(NamedTuple):
     """`late` is what makes its runs, if they were not known at submit; a `made` one has made them. It waits for all
-    runs of the steps in `needs`."""
+    runs of the steps in `needs`; with `bears_failures`, for their ends only."""
 
     job: int
     name: str
@@ -44,11 +44,20 @@ class Step(NamedTuple):
     is_open: bool
     needs: list[int]
     runs: list[Run]
+    bears_failures: bool
 
 
 def steps_of(tx: Tx, pipeline: int) -> list[Step]:
     """In an order in which each comes after those it needs. They cannot change until the transaction is over."""
-    columns = (_JOBS.c.id, _JOBS.c.step, _JOBS.c.late, _JOBS.c.run_count, _JOBS.c.open, _JOBS.c.unmade)
+    columns = (
+        _JOBS.c.id,
+        _JOBS.c.step,
+        _JOBS.c.late,
+        _JOBS.c.run_count,
+        _JOBS.c.open,
+        _JOBS.c.unmade,
+        _JOBS.c.bears_failures,
+    )
     select = sa.select(*columns).where(_JOBS.c.pipeline == pipeline).order_by(_JOBS.c.id).with_for_update()
     rows = tx.connection.execute(select).all()
     jobs = [row.id for row in rows]
@@ -57,6 +66,7 @@ def steps_of(tx: Tx, pipeline: int) -> list[Step]:
         Step(
             row.id, row.step, json.loads(row.late) if row.late is not None else None, bool(row.run_count),
             bool(row.open or row.unmade), needs.get(row.id, []), runs.get(row.id, []),
+            bool(row.bears_failures),
         )
         for row in rows
     ]  # fmt: skip

@@ -84,6 +84,20 @@ def open_searches(connection: sa.Connection) -> list[int]:
     return list(connection.execute(sa.select(_SEARCHES.c.job_id).where(_SEARCHES.c.state != OVER)).scalars())
 
 
+def begin_search(tx: Tx, job: int, spec: JobSpec) -> None:
+    """Of a job whose first runs were made in this transaction. One that was there before makes as many again."""
+    earlier = standing(tx.connection, job, lock=True)
+    if earlier is None:
+        insert_search(tx, job, spec)
+        return
+    assert spec.search is not None
+    change(
+        tx, job, state=ACTIVE, message="", ended=None, forgiven=earlier.made,
+        wanted=None if spec.search.runs is None else spec.search.runs + earlier.made,
+        deadline=None if spec.search.seconds is None else tx.now + spec.search.seconds,
+    )  # fmt: skip
+
+
 def standing(connection: sa.Connection, job: int, *, lock: bool = False) -> Standing | None:
     """None = it is no search. With `lock` nobody else changes it before the transaction ends."""
     select = (

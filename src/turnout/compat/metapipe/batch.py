@@ -92,7 +92,7 @@ class SGEJob(BatchJob):
 
     @property
     def cmd(self) -> list[str]:
-        return ["qsub", "-cwd", "-V", *(["-q", self.queue] if self.queue else []), self.filename]
+        return ["qsub", "-cwd", "-V", "-S", "/bin/bash", *(["-q", self.queue] if self.queue else []), self.filename]
 
     def read_id(self, said: str) -> str:
         found = re.search(r"Your job (\d+)", said)

@@ -34,11 +34,12 @@ class Launched(Told):
     @contextmanager
     def inside(self) -> Iterator[None]:
         """In its directory, as long as there is one: there the class finds its files under the names it gave them."""
-        before = os.getcwd()
         try:
+            before = os.getcwd()
+        except FileNotFoundError:  # the project was removed
+            before = "/"
+        with contextlib.suppress(FileNotFoundError):  # its run is over, and nobody needs its files
             os.chdir(self.folder)
-        except FileNotFoundError:
-            pass  # its run is over, and nobody needs its files
         try:
             yield
         finally:

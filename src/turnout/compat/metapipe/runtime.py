@@ -89,7 +89,8 @@ class Runtime:
                 if not self._hooks.tell("on_locked"):
                     break
                 if restarts == _RESTARTS:
-                    _log.warning("restarted %d times, and nothing more is complete: it ends", restarts)
+                    what = "%r was restarted %d times, and nothing more is complete: it ends"
+                    _log.warning(what, self.queue, restarts)
                     break
                 restarts += 1
                 ticking.restart()

@@ -21,7 +21,8 @@ class Steps:
     def __init__(self, templates: Sequence[CommandTemplate], job_class: JobClass) -> None:
         self._job_class = job_class
         self._templates = {each.alias: each for each in templates}
-        self._made: dict[str, list[Any]] = {}
+        self._made: dict[str, tuple[str, ...]] = {}  # the aliases of the jobs of each
+        self._known: dict[str, Any] = {}  # each job
         self._marks: dict[str, dict[str, _Mark]] = {}
         self.pending = [each for each in templates if each.is_late]
         self.broken: dict[str, str] = {}
@@ -52,18 +53,19 @@ class Steps:
             after = list(command.depends_on)
             after += [step for step in template.depends_on if not any(each.startswith(f"{step}.") for each in after)]
             jobs.append(self._job_class(command.alias, command, after))
-        self._made[template.alias] = jobs
+        self._made[template.alias] = tuple(job.alias for job in jobs)
+        self._known |= {job.alias: job for job in jobs}
         return jobs
 
     def is_over(self, alias: str, complete: set[str]) -> bool:
         """Whether the job, or all jobs of the template, of that name are complete. One that nobody knows does not
         hinder anything."""
+        if alias in complete:
+            return True
         if alias in self._made:
-            return all(job.alias in complete for job in self._made[alias])
-        if alias in self._templates or alias.partition(".")[0] in {each.alias for each in self.pending}:
-            return False
-        known = {job.alias for jobs in self._made.values() for job in jobs}
-        return alias in complete or alias not in known
+            return complete.issuperset(self._made[alias])
+        is_coming = alias.partition(".")[0] in self._templates and alias.partition(".")[0] not in self._made
+        return alias not in self._known and not is_coming
 
     # --- files ------------------------------------------------------------------------------------------------------
 
@@ -77,10 +79,10 @@ class Steps:
 
     def missing(self, job: Any) -> list[str]:
         """What it declares as its outputs, and did not leave."""
-        return [path for path in _outputs(job) if not files_matching(path) and not os.path.exists(path)]
+        return [path for path in _outputs(job) if not files_matching(path) and not _is_there(path)]
 
     def _left(self, step: str) -> list[Left]:
-        return [Left(label=job.alias, files=self._files(job)) for job in self._made[step]]
+        return [Left(label=alias, files=self._files(self._known[alias])) for alias in self._made[step]]
 
     def _files(self, job: Any) -> tuple[str, ...]:
         """Those it made or changed; all that match, when it changed none."""
@@ -90,6 +92,14 @@ class Steps:
 
 def _outputs(job: Any) -> tuple[str, ...]:
     return tuple(getattr(job.command, "outputs", ()))
+
+
+def _is_there(path: str) -> bool:
+    """Also a directory. Its own is read: a network file system may believe for a while that something is not there."""
+    try:
+        return os.path.exists(path) or os.path.basename(path) in os.listdir(os.path.dirname(path) or ".")
+    except OSError:
+        return False
 
 
 def _marks(job: Any) -> dict[str, _Mark]:

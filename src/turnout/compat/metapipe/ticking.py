@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,6 +27,7 @@ class Ticking:
     def __init__(self, steps: Steps, hooks: Hooks, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._steps, self._hooks, self._most, self._clock = steps, hooks, most, clock
         self._blind: dict[str, float] = {}
+        self._silent: dict[str, float] = {}
         self.why: dict[str, str] = {}
         self.is_moving = False
         for job in steps.known():
@@ -34,7 +36,7 @@ class Ticking:
     def tick(self) -> None:
         self.is_moving = False
         self._expand()
-        for job in [each for each in self._hooks.waiting if self._is_ready(each)]:
+        for job in self._ready():
             if len(self._hooks.running) >= self._most:
                 break
             self._submit(job)
@@ -52,7 +54,7 @@ class Ticking:
     def is_locked(self) -> bool:
         """Nothing runs, and what waits cannot begin."""
         hooks = self._hooks
-        return not hooks.running and not self.is_over and not any(map(self._is_ready, hooks.waiting))
+        return not hooks.running and not self.is_over and not self._ready()
 
     def restart(self) -> None:
         """What failed waits again, as if it never had been submitted."""
@@ -90,9 +92,10 @@ class Ticking:
     def _complete(self) -> set[str]:
         return {job.alias for job in self._hooks.complete}
 
-    def _is_ready(self, job: Any) -> bool:
-        complete = self._complete()
-        return all(self._steps.is_over(alias, complete) for alias in job.depends_on)
+    def _ready(self) -> list[Any]:
+        """Those that wait for nothing but to be submitted."""
+        complete, steps = self._complete(), self._steps
+        return [job for job in self._hooks.waiting if all(steps.is_over(alias, complete) for alias in job.depends_on)]
 
     def _submit(self, job: Any) -> None:
         self.is_moving = True
@@ -116,7 +119,7 @@ class Ticking:
         except Exception as error:  # as when it cannot ask its queue system now
             self._blinded(job, error)
             return
-        self._blind.pop(job.alias, None)
+        self._listen(job, is_silent=state is State.SILENT)
         missing = self._steps.missing(job) if state is State.COMPLETE else []
         if state is State.ERROR or missing:
             self._err(job, f"it left no {', '.join(missing)}" if missing else _why(job))
@@ -126,11 +129,22 @@ class Ticking:
             self._hooks.move(job, self._hooks.complete)
             self._hooks.tell("on_complete", job)
 
+    def _listen(self, job: Any, *, is_silent: bool) -> None:
+        """One that is silent for long is told of once, and waited for: its type may not be able to say more."""
+        self._blind.pop(job.alias, None)
+        since = self._silent.setdefault(job.alias, self._clock()) if is_silent else None
+        if since is None:
+            self._silent.pop(job.alias, None)
+        elif self._clock() - since > _PATIENCE:
+            self._silent[job.alias] = math.inf
+            what = "%s says for %d s that it is neither queued, running, in error nor complete"
+            _log.warning(what, job.alias, self._clock() - since)
+
     def _blinded(self, job: Any, error: Exception) -> None:
         now = self._clock()
         if job.alias not in self._blind:
             self._blind[job.alias] = now
-            _log.warning("%s cannot be looked at: %s", job.alias, _said(error))
+            _log.warning("%s, %r, cannot be looked at: %s", job.alias, job, _said(error))
         if isinstance(error, _MISTAKES) or now - self._blind[job.alias] > _PATIENCE:
             self._fail(job, f"it cannot be looked at: {_said(error)}")
 
@@ -142,7 +156,7 @@ class Ticking:
         if is_last or not _may_retry(job):
             self._fail(job, why)
             return
-        _log.info("%s is submitted again: %s", job.alias, why)
+        _log.info("%s, %r, is submitted again: %s", job.alias, job, why)
         job.waiting = True
         self._hooks.move(job, self._hooks.waiting)
 
