@@ -405,3 +405,24 @@ def test_steps_on_several_targets(cli: Cli, cluster: Cluster, tmp_path: Path) ->
         cli("hub", "stop")
     cluster("scancel", "--me")
     wait_until(lambda: not cluster.jobs(), 30.0)
+
+
+@pytest.mark.xdist_group("slurm")
+@pytest.mark.timeout(200)
+def test_steps_on_several_targets_in_one_directory(cli: Cli, cluster: Cluster, tmp_path: Path) -> None:
+    """The file system that a cluster shares with this machine: a step there, the next here, and nothing is copied."""
+    told = {"service": "slurm", "partition": "p", "directory": str(cli.home.parent / "shared")}
+    cli.home.mkdir(parents=True, exist_ok=True)
+    (cli.home / "config.yaml").write_text(f"compute-targets: {json.dumps({'cluster': told})}\n")
+    (tmp_path / "lines.txt").write_text("1\n2\n3\n")
+    steps = """
+    split: {command: 'split -l 1 lines.txt parts/', target: cluster, outputs: 'parts/*'}
+    all: {command: 'cat {inputs} > {output}', inputs: 'parts/*', outputs: all.txt}
+    """
+    view = run(cli, written(cli.cwd, steps), "--shared", str(tmp_path), timeout=150.0)
+    assert [step["target"] for step in view["steps"]] == ["cluster", "local"]
+    assert (tmp_path / "all.txt").read_text() == "1\n2\n3\n"
+    assert cluster.all_jobs(), "there was an allocation"
+    cli("hub", "stop")
+    cluster("scancel", "--me")
+    wait_until(lambda: not cluster.jobs(), 30.0)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -139,6 +142,38 @@ def test_a_job_that_is_ended_behind_our_back(lab: Cli, cluster: Cluster, tmp_pat
     go.touch()
     wait_until(lambda: lab.json("show", name)["state"] == "completed", 60.0)
     assert lab.json("show", name)["attempts"] == 2
+
+
+def test_a_command_that_is_signalled_before_its_agent(lab: Cli, cluster: Cluster, tmp_path: Path) -> None:
+    """Who wants a node back may signal every process on it, in any order: that is no failure of what ran."""
+    go = tmp_path / "go"
+    shell = f"echo begun; while [ ! -e {go} ]; do sleep 0.05; done"
+    name = lab.json("run", "-d", "--target", "cluster", "--retry", "0", "sh", "-c", shell)["runs"][0]
+    wait_until(lambda: lab("logs", name).stdout == "begun\n", 60.0)
+    (job,) = cluster.jobs()
+    ours = {*_processes(f"SLURM_JOB_ID={job}".encode(), "environ")} & {*_processes(b"turnout.agent")}
+    agent = min(ours)  # what it started came later
+    commands = _processes(str(go).encode())
+    os.kill(agent, signal.SIGSTOP)
+    for pid in commands:
+        os.kill(pid, signal.SIGTERM)
+    wait_until(lambda: not _processes(str(go).encode()), what="the command has ended, and nobody was told")
+    os.kill(agent, signal.SIGTERM)
+    os.kill(agent, signal.SIGCONT)
+    go.touch()
+    wait_until(lambda: lab.json("show", name)["state"] in ("completed", "failed"), 60.0)
+    view = lab.json("show", name)
+    assert (view["state"], view["attempts"]) == ("completed", 2), view["message"]
+
+
+def _processes(text: bytes, where: str = "cmdline") -> list[int]:
+    """Those that have it among their arguments, or in their environment."""
+    found = []
+    for path in Path("/proc").glob(f"[0-9]*/{where}"):
+        with suppress(OSError):
+            if text in path.read_bytes():
+                found.append(int(path.parent.name))
+    return found
 
 
 def test_the_hub_dies_before_it_hears_the_answer(lab: Cli, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,8 @@ class Ender:
             body.pop("output_bytes")
             if found.cause == "exit" and found.exit_code and (trouble := self._trouble(attempt, found.exit_code)):
                 body.update(cause="spawn_failed", message=trouble)
-            if found.cause == "signal" and attempt.stop_cause == _PREEMPTED:
+            is_wanted_back = self._holding.is_yielding or attempt.stop_cause == _PREEMPTED
+            if found.cause == "signal" and is_wanted_back:
                 body.update(cause=_PREEMPTED)  # who wants the node back told so to every process on it
             self._holding.saw(attempt.grant.job, found.seconds)
             is_clean = found.cause == "exit" and found.message == f"exit code {found.exit_code}"

@@ -154,7 +154,7 @@ class Node:
         self._begin_prolog()
         self._clear_others()
         if self._order.get("yields"):
-            signal.signal(signal.SIGTERM, lambda *_: self._mailbox.post(self._yield))
+            signal.signal(signal.SIGTERM, self._hear_yield)
         self._tidy()
         self._poller.register(self._launcher.fileno(), select.POLLIN)
         self._poller.register(self._mailbox.fileno(), select.POLLIN)
@@ -190,10 +190,14 @@ class Node:
 
         self._installer.do(lambda: run_prolog(self._root, lines, str(self._order.get("node", ""))), then)
 
+    def _hear_yield(self, *_: object) -> None:
+        """At once, before anything else is heard: commands that were signalled as well may have ended already."""
+        self.holding.is_yielding = True
+        self._mailbox.post(self._yield)
+
     def _yield(self) -> None:
         """Whose node this is wants it back: what runs goes back to the queue, and nothing more begins."""
         say(f"this node is wanted back; giving back {len(self.holding.attempts)} runs")
-        self.holding.is_yielding = True
         for attempt in list(self.holding.attempts.values()):
             self._ender.stop(Stop(attempt.grant.run, attempt.grant.attempt, "preempted"))
         self._teller.speak()
