@@ -141,3 +141,23 @@ def test_a_search_is_one_command(user: Cli, project: Path) -> None:
     steps = {"find": {"command": "echo {k}", "matrix": {"k": [1, 2]}, "search": search}}
     done = user("pipeline", written(project, yaml.safe_dump(steps)), check=False)
     assert done.returncode == 2 and "step find: a search has one command, and this has 2" in done.stderr
+
+
+def test_parameters_are_behind_the_command_of_a_search(user: Cli, project: Path) -> None:
+    """As they are where a search is a job of its own; a text may say itself where they go."""
+    search = {"space": {"x": [1, 2]}, "sampler": "grid"}
+    steps = {
+        "behind": {"command": "cd . && echo got", "search": search},
+        "where": {"command": 'echo "$1" again', "search": search},
+        "words": {"command": ["echo", "list"], "search": search},
+    }
+    view = run(user, written(project, yaml.safe_dump(steps)))
+    said = {
+        step: {user("logs", each["name"]).stdout.strip() for each in runs_of(user, view, step) if each["parent"]}
+        for step in steps
+    }
+    assert said == {
+        "behind": {"got --x=1", "got --x=2"}, "where": {"--x=1 again", "--x=2 again"},
+        "words": {"list --x=1", "list --x=2"},
+    }  # fmt: skip
+    assert "cd . && echo got --x=1" in user("list", "runs", f"{view['name']}.behind").stdout

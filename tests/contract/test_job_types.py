@@ -20,9 +20,10 @@ from tests import components, gridengine
 from tests.contract.job_type import PBS_JOB
 from tests.harness import as_a_user
 from turnout.compat import aliases
-from turnout.compat.metapipe import Command, Job, LocalJob
+from turnout.compat.metapipe import Command, Job, LocalJob, batch
 from turnout.compat.metapipe.adapter import MetapipeJobProvider
 from turnout.compat.metapipe.batch import PBSJob, SGEJob
+from turnout.compat.metapipe.calling import Said
 from turnout.compat.metapipe.states import State
 from turnout.plugin.provider import Provider
 from turnout.plugin.remote import Plugin
@@ -91,6 +92,7 @@ class TestSGEJob(JobTypeContract):
         with gridengine.running_gridengine(), pytest.MonkeyPatch.context() as patch:
             for name, value in gridengine.ENVIRONMENT.items():
                 patch.setenv(name, value)
+            patch.setattr(batch, "_SKEW", 1.0)  # its numbers begin again with each start, which may be a moment ago
             yield
 
     def make_job(self, alias: str, command: Command) -> Any:
@@ -312,9 +314,6 @@ def test_what_a_job_type_need_not_have_is_skipped(check: str, said: str) -> None
 
 def test_the_states_of_grid_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """As its commands tell them; what it has forgotten is in its accounting, a moment later."""
-    from turnout.compat.metapipe import batch
-    from turnout.compat.metapipe.calling import Said
-
     said: dict[str, str] = {"qstat": "", "qacct": ""}
     monkeypatch.setattr(batch, "call", lambda argv: Said(said[argv[0]]))
     job = SGEJob("1.1", Command(alias="1.1", script="true\n"))
@@ -325,11 +324,15 @@ def test_the_states_of_grid_engine(monkeypatch: pytest.MonkeyPatch) -> None:
         assert job.state() is state
     said["qstat"] = row.format(17, "r")
     assert job.state() is State.SILENT
-    said["qacct"] = "qname all.q\nfailed       0    \nexit_status  3    \n"
+    record = "jobname      {}\nfailed       {}\nexit_status  {}    \n"
+    said["qacct"] = record.format("another", 0, 0)
+    assert job.state() is State.SILENT
+    name = "metapipe.1.1.job"
+    said["qacct"] = f"==========\n{record.format(name, '0    ', 0)}==========\n{record.format(name, '0    ', 3)}"
     assert (job.state(), job.exit_code, job.is_error()) == (State.ERROR, 3, True)
     job.exit_code = None
-    said["qacct"] = "failed       100 : assumedly after job\nexit_status  0\n"
+    said["qacct"] = record.format(name, "100 : assumedly after job", 0)
     assert job.is_error()
     job.exit_code = None
-    said["qacct"] = "failed       0\nexit_status  0\n"
+    said["qacct"] = record.format(name, 0, 0)
     assert job.is_complete()

@@ -39,6 +39,7 @@ PAGES = [
     "docs/howto/searching.md",
     "docs/howto/training-service.md",
     "docs/howto/job-types.md",
+    "docs/howto/pipelines.md",
 ]
 
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -152,7 +152,7 @@ def shown(value: Any, spec: str = "") -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}={shown(each)}" for name, each in value.items())
     if isinstance(value, list):
-        import shlex
+        from turnout.client.plan_text import command_line
 
-        return shlex.join(value) if all(isinstance(part, str) for part in value) else json.dumps(value)
+        return command_line(value) if all(isinstance(part, str) for part in value) else json.dumps(value)
     return str(value)

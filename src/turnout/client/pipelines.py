@@ -15,7 +15,7 @@ from turnout.home import Home
 from turnout.model.ids import check_label
 from turnout.model.pipeline import PipelineSpec, StepSpec
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
-from turnout.pipeline.plan import CALL, Plan, StepPlan, name_of
+from turnout.pipeline.plan import CALL, Plan, StepPlan, name_of, taking_arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def _commands(wish: PipelineWish, step: StepPlan) -> Wish:
         hint = "let the search vary what `matrix:` or `each:` does, or make it several steps"
         raise InvalidInput(f"a search has one command, and this has {len(step.runs)}", hint=hint)
     if asked.search is not None and step.runs:
-        return replace(asked, command=step.runs[0].argv)
+        return replace(asked, command=taking_arguments(step.runs[0].argv))
     return replace(asked, several=tuple(run.argv for run in step.runs) or (_stand_in(step),))
 
 

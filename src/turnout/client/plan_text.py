@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from turnout.pipeline.plan import CALL, Plan, RunPlan, StepPlan
-
-_SHELL = ("bash", "-euo", "pipefail", "-c")
+from turnout.pipeline.plan import CALL, SHELL, Plan, RunPlan, StepPlan
 
 
 def lines(plan: Plan) -> Iterator[str]:
@@ -34,5 +32,12 @@ def command(run: RunPlan) -> str:
     if run.argv[0] == CALL:
         _, function, args = run.argv
         return f"{function}({', '.join(f'{name}={value!r}' for name, value in json.loads(args).items())})"
-    is_shell = run.argv[: len(_SHELL)] == _SHELL or run.argv[:2] == ("bash", "-c")
-    return run.argv[-1] if is_shell else shlex.join(run.argv)
+    return run.argv[-1] if run.argv[:-1] == ("bash", "-c") else command_line(run.argv)
+
+
+def command_line(argv: Sequence[str]) -> str:
+    """As a person would type it, without the shell that the text of a step is given to."""
+    if tuple(argv[: len(SHELL)]) != SHELL or len(argv) == len(SHELL):
+        return shlex.join(argv)
+    text, arguments = argv[len(SHELL)], argv[len(SHELL) + 2 :]
+    return " ".join([text.removesuffix(' "$@"'), *map(shlex.quote, arguments)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from turnout.blobs import BlobStore
 from turnout.engine.following import Why, give_up_step, settle
@@ -16,7 +17,7 @@ from turnout.model.pipeline import SKIPPED
 from turnout.model.spec import RunSpec
 from turnout.model.state import Reason
 from turnout.pipeline.languages import late_from
-from turnout.pipeline.plan import Left, RunPlan, Skipped, name_of
+from turnout.pipeline.plan import Left, RunPlan, Skipped, name_of, taking_arguments
 from turnout.store import pipelines, reads
 from turnout.store.jobs import load_jobs
 from turnout.store.ledger import Ledger
@@ -101,6 +102,8 @@ class Expander:
             why = _why_not(error)
             self._store.write(lambda tx: _give_up(tx, step.job, why))
             return
+        if spec.search is not None:
+            made = tuple(replace(run, argv=taking_arguments(run.argv)) for run in made)
         self._store.write(lambda tx: _make(tx, step, made, leavers))
 
     def _left(

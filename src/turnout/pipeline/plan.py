@@ -16,6 +16,8 @@ Value = str | int | float | bool
 
 #: The first word of an argv that calls a function of Python. Two follow: ``module:name``, and its arguments as JSON.
 CALL = "turnout-call"
+#: What executes the text of a step.
+SHELL = ("bash", "-euo", "pipefail", "-c")
 COMPLETED = "completed"
 
 
@@ -59,6 +61,16 @@ class Left:
 
 class Skipped(Exception):
     """The condition of a step does not hold: it has no runs. Says why."""
+
+
+def taking_arguments(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """What gets further arguments behind it, as the runs of a search do: those of a text go to its last command, unless
+    it says itself where they go."""
+    if argv[:-1] != SHELL or "<<" in argv[-1]:
+        return argv
+    text = argv[-1].rstrip()
+    says_where = any(sign in text for sign in ("$@", "$*", "$1", "${1"))
+    return *SHELL, text if says_where else f'{text} "$@"', SHELL[0]
 
 
 class Late(Protocol):

@@ -39,6 +39,8 @@ JOBS = Table(
         "live": _count("how many of them are not over"),
         "created": _time("when it was submitted"),
         "origin": _text("its name where it was exported, if it was imported"),
+        "pipeline": _text("the pipeline that it is a step of; steps are listed only where this is asked about"),
+        "step": _text("… and its name there"),
     },
     namespaces={"tags": _text("a tag"), "counts": _count("how many runs are in a state")},
     aliases={"status": "state", "job": "name"},

@@ -22,7 +22,8 @@ _JOBS = schema.jobs
 _BY_NUMBER = frozenset({"name", "created"})  # of a job: its number tells both
 _TALLIED = frozenset({"state", "runs", "counts", "done", "failed", "live"})
 _READ: dict[str, Callable[[Any], object]] = {
-    **dict.fromkeys(("label", "experiment", "workspace", "target", "created", "origin"), lambda value: value),
+    **dict.fromkeys(("label", "experiment", "workspace", "target", "created", "origin", "step"), lambda value: value),
+    "pipeline": lambda number: None if number is None else job_name(number),
     "tags": lambda spec: json.loads(spec).get("tags", {}),
 }
 _PART = 500
@@ -47,9 +48,10 @@ def find_jobs(connection: sa.Connection, wanted: Wanted, now: datetime) -> list[
     order, last = wanted.order, wanted.offset + wanted.limit
     by_number = order is None or order.column in _BY_NUMBER
     descending = order is None or order.descending
-    candidates = _ids(connection, wanted.jobs, descending=descending != wanted.from_end if by_number else True)
+    jobs = wanted.jobs if wanted.jobs is not None or _asks_for_steps(wanted) else _but_steps(connection)
+    candidates = _ids(connection, jobs, descending=descending != wanted.from_end if by_number else True)
     if not by_number:
-        found = _arranged(connection, candidates if wanted.jobs is not None else None, wanted, now)
+        found = _arranged(connection, candidates if jobs is not None else None, wanted, now)
         found = found[::-1] if wanted.from_end else found
     elif wanted.expression is None:
         found = candidates
@@ -61,6 +63,19 @@ def find_jobs(connection: sa.Connection, wanted: Wanted, now: datetime) -> list[
                 break
     page = found[wanted.offset : last]
     return page[::-1] if wanted.from_end else page
+
+
+def _asks_for_steps(wanted: Wanted) -> bool:
+    asked = {*query.columns_of(wanted.expression), *([wanted.order.column] if wanted.order is not None else [])}
+    return bool(asked & {"pipeline", "step"})
+
+
+def _but_steps(connection: sa.Connection) -> Sequence[int] | None:
+    """All jobs but the steps of pipelines; None = there are no such."""
+    has_steps = connection.execute(sa.select(_JOBS.c.id).where(_JOBS.c.pipeline.is_not(None)).limit(1)).first()
+    if has_steps is None:
+        return None
+    return list(connection.execute(sa.select(_JOBS.c.id).where(_JOBS.c.pipeline.is_(None))).scalars())
 
 
 def _ids(connection: sa.Connection, jobs: Sequence[int] | None, *, descending: bool) -> list[int]:

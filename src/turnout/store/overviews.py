@@ -48,8 +48,9 @@ def workspaces(connection: sa.Connection) -> list[View]:
 
 
 def _grouped(*keys: sa.Column[str]) -> Any:
+    """A pipeline is one job, and its runs are those of its steps."""
     columns: list[Any] = [
-        sa.func.count().label("jobs"), sa.func.sum(_JOBS.c.run_count).label("runs"),
+        (sa.func.count() - sa.func.count(_JOBS.c.pipeline)).label("jobs"), sa.func.sum(_JOBS.c.run_count).label("runs"),
         sa.func.min(_JOBS.c.created).label("first"), sa.func.max(_JOBS.c.created).label("last"),
     ]  # fmt: skip
     return sa.select(*keys, *columns).group_by(*keys)

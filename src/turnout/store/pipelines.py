@@ -106,8 +106,7 @@ def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[Written]]:
         edges = [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
         _INSERT_RUN_NEEDS.execute(tx.connection, edges)
         _INSERT_STEP_NEEDS.execute(tx.connection, [(steps[at].job, here.job) for at in sorted(set(step.needs))])
-    count = sum(step.job.commands for step in spec.steps if step.late is None)
-    tx.connection.execute(_JOBS.update().where(_JOBS.c.id == pipeline).values(run_count=count))
+    tx.connection.execute(_JOBS.update().where(_JOBS.c.id == pipeline).values(run_count=0))  # its steps have them
     return pipeline, steps
 
 

@@ -83,7 +83,7 @@ jobs = sa.Table(
     sa.Index("ix_jobs_created", "created"),
     sa.Index("ix_jobs_notify", "id", info={_WHERE: "notify IS NOT NULL"}),
     sa.Index("ix_jobs_experiment", "experiment"),
-    sa.Index("ix_jobs_overview", "workspace", "experiment", "created", "run_count"),
+    sa.Index("ix_jobs_overview", "workspace", "experiment", "created", "run_count", "pipeline"),
     sa.Index("ix_jobs_label", "label", info={_WHERE: "label IS NOT NULL"}),
 )
 

@@ -42,8 +42,9 @@ def job_counts(connection: sa.Connection, jobs: Iterable[int] | None = None) -> 
 
 
 def count_runs(connection: sa.Connection, jobs: Iterable[int]) -> int:
-    """How many runs these jobs have together, as every list counts them."""
-    return sum(sum(counts.values()) for counts in job_counts(connection, jobs).values())
+    """How many runs these jobs have together, as every list counts them. Those of a pipeline are its steps', which are
+    jobs of their own."""
+    return sum(sum(counts.values()) for counts in job_counts(connection, jobs).values() if not counts.steps)
 
 
 def live_of(counts: Counts) -> int:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from turnout.compat.metapipe.calling import call
 from turnout.compat.metapipe.job import Job
 from turnout.compat.metapipe.states import State
+
+#: Clocks of a cluster may differ by so many seconds.
+_SKEW = 60.0
+#: In a record of Grid Engine's accounting.
+_FIELD = re.compile(r"(?m)^(\w+) +(\S+)")
 
 
 class BatchJob(Job):
@@ -90,6 +97,12 @@ class PBSJob(BatchJob):
 class SGEJob(BatchJob):
     """Of Grid Engine."""
 
+    since = ""
+
+    def submit(self) -> None:
+        self.since = time.strftime("%Y%m%d%H%M.%S", time.localtime(time.time() - _SKEW))
+        super().submit()
+
     @property
     def cmd(self) -> list[str]:
         return ["qsub", "-cwd", "-V", "-S", "/bin/bash", *(["-q", self.queue] if self.queue else []), self.filename]
@@ -110,12 +123,14 @@ class SGEJob(BatchJob):
         return State.QUEUED if "q" in found else State.RUNNING
 
     def _recorded(self) -> State:
-        """What its accounting has, which comes a moment after the end."""
-        said = call(["qacct", "-j", self.id])
-        code, failed = (re.search(rf"^{name}\s+(\d+)", said, re.MULTILINE) for name in ("exit_status", "failed"))
-        if code is None:
+        """What its accounting has, which comes a moment after the end. Numbers begin again some day: what began before
+        this job, or has another name, is another."""
+        said = call(["qacct", "-b", self.since, "-j", self.id])
+        records = [dict(_FIELD.findall(each)) for each in re.split(r"(?m)^={3,}$", said)]
+        mine = [each for each in records if each.get("jobname") == os.path.basename(self.filename)]
+        if not mine:
             return State.SILENT
-        return self._over(int(code[1]) or int(failed is not None and failed[1] != "0"))
+        return self._over(int(mine[-1]["exit_status"]) or int(mine[-1]["failed"] != "0"))
 
     def cancel(self) -> None:
         call(["qdel", self.id])

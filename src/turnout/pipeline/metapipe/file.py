@@ -66,8 +66,8 @@ class Entry(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
     """`files` and `paths` are by alias. `job_options` begin each run's script. `options` Metapipe ran once, in the
-    shell that all jobs came from; here each run has a shell of its own, on whatever machine, and they follow the job options
-    in it. `notes` are what was understood otherwise than it may have been meant."""
+    shell that all jobs came from; here each run has a shell of its own, on whatever machine, and they follow the job
+    options in it. `notes` are what was understood otherwise than it may have been meant."""
 
     name: str
     commands: tuple[Command, ...]

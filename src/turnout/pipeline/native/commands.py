@@ -8,12 +8,10 @@ from typing import NamedTuple, Protocol
 
 from turnout.pipeline.native.braces import Piece, Slot
 from turnout.pipeline.native.shell import Quote, Scanner
-from turnout.pipeline.plan import CALL, Value
+from turnout.pipeline.plan import CALL, SHELL, Value
 
 Read = Callable[[str], tuple[Piece, ...]]
 """Takes a text apart."""
-
-_SHELL = ("bash", "-euo", "pipefail", "-c")
 
 
 class Filling(NamedTuple):
@@ -60,7 +58,7 @@ class ShellCommand:
         filled = [
             " ".join(map(quote, files[name])) if is_file else quote(texts[name]) for name, is_file, quote in self._slots
         ]
-        return *_SHELL, self._format % tuple(filled)
+        return *SHELL, self._format % tuple(filled)
 
 
 class ListCommand:

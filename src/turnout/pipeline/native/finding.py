@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import cached_property
 
 from turnout.model.likeness import nearest
 from turnout.pipeline.native.catalogue import Catalogue, Project
@@ -14,15 +15,20 @@ _MOST_COMPARED = 2000
 
 
 class Ahead:
-    """For the runs of one step, before anything has begun; `after` are steps that wait for it. It notes in `needs` the
-    steps that have to be over as a whole, because nobody knows yet which of their runs leaves a file; in `by_run` those
-    of which it named runs; and in `reads` the files of the project."""
+    """For the runs of one step, before anything has begun; `after` tells, when it is asked, which steps wait for it. It
+    notes in `needs` the steps that have to be over as a whole, because nobody knows yet which of their runs leaves a
+    file; in `by_run` those of which it named runs; and in `reads` the files of the project."""
 
     def __init__(
-        self, step: str, catalogue: Catalogue, project: Project, late: Collection[str], after: Collection[str]
+        self,
+        step: str,
+        catalogue: Catalogue,
+        project: Project,
+        late: Collection[str],
+        after: Callable[[], Collection[str]],
     ) -> None:
         self._step = step
-        self._after = after
+        self._tell_after = after
         self._catalogue = catalogue
         self._project = project
         self._late = late
@@ -30,6 +36,10 @@ class Ahead:
         self.needs: dict[str, None] = {}
         self.by_run: set[str] = set()
         self.reads: dict[str, None] = {}
+
+    @cached_property
+    def _after(self) -> Collection[str]:
+        return self._tell_after()
 
     def own(self, path: str) -> Found:
         makers = [maker for maker in self._catalogue.makers(path) if maker[1] is not None]

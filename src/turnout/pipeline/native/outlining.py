@@ -25,6 +25,8 @@ class Outline:
     steps: dict[str, Step]
     prepared: dict[str, Prepared] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
+    _naming: dict[str, list[str]] | None = None
+    """the prepared steps that name a step, once somebody has asked"""
 
     @property
     def broken(self) -> list[Step]:
@@ -36,11 +38,18 @@ class Outline:
         return _named(self.steps[name], self.steps)
 
     def after(self, name: str) -> set[str]:
-        """All steps that name it, or name one that does, and so on."""
+        """All steps that name it, or name one that does, and so on. For when all are prepared."""
+        if self._naming is None:
+            self._naming = {}
+            for other in self.prepared:
+                for named in self.named_by(other):
+                    self._naming.setdefault(named, []).append(other)
         found: set[str] = set()
-        for other in self.prepared:  # each after those it names
-            if not found.isdisjoint(named := self.named_by(other)) or name in named:
-                found.add(other)
+        left = [name]
+        while left:
+            news = [other for other in self._naming.get(left.pop(), ()) if other not in found]
+            found.update(news)
+            left += news
         return found
 
     def shared(self, name: str, other: str) -> tuple[str, ...]:

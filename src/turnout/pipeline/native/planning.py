@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from turnout.pipeline.native.catalogue import Glob, Project
 from turnout.pipeline.native.conditions import Condition
@@ -29,7 +30,9 @@ def plan(pipeline: Pipeline, glob: Glob) -> Plan:
     project = Project(glob)
     found = fan_out(steps, project, problems)
     drafts = _Drafting(pipeline.where, steps, found, project, problems).drafts()
-    order, circles = in_order({name: draft.all_needs() & drafts.keys() for name, draft in drafts.items()})
+    place = {name: number for number, name in enumerate(drafts)}
+    needs = {name: draft.all_needs() & drafts.keys() for name, draft in drafts.items()}
+    order, circles = in_order({name: sorted(each, key=place.__getitem__) for name, each in needs.items()})
     for circle in circles:
         tell_circle(circle, problems)
     problems.check()
@@ -97,7 +100,8 @@ class _Drafting:
     def _is_unsure(self, name: str, entry: Entry) -> bool:
         if not entry.is_pattern:
             return False
-        return bool(set(self._fans.catalogue.unsure(entry.guess)) - {name} - self._outline.after(name))
+        others = set(self._fans.catalogue.unsure(entry.guess)) - {name}
+        return bool(others) and not others <= self._outline.after(name)
 
     def _has_patterns(self, name: str) -> bool:
         return any(entry.is_pattern for entry in self._outline.prepared[name].outputs)
@@ -107,8 +111,7 @@ class _Drafting:
         joins = [self._join(name, other) for other in self._outline.named_by(name)]
         by_run = [join.step for join in joins if join.names and join.step not in self._late]
         whole = {join.step: None for join in joins if join.step not in by_run}
-        after = self._outline.after(name) if prepared.inputs else ()
-        finder = Ahead(name, self._fans.catalogue, self._project, self._late, after)
+        finder = Ahead(name, self._fans.catalogue, self._project, self._late, partial(self._outline.after, name))
         for entry in prepared.inputs:
             if entry.has_places and not entry.guess.startswith("/"):
                 self._project.matching(entry.guess.replace(ANY, "*"))  # one question for most of the runs

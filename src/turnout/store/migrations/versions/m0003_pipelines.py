@@ -25,6 +25,9 @@ def upgrade() -> None:
     op.add_column("runs", sa.Column("blocked", sa.Integer(), server_default="0", nullable=False))
     op.add_column("runs", sa.Column("step", sa.SmallInteger(), server_default="0", nullable=False))
     op.add_column("runs", sa.Column("outputs", sa.Text(), nullable=True))
+    op.drop_index("ix_jobs_overview", table_name="jobs")
+    overview = ["workspace", "experiment", "created", "run_count", "pipeline"]
+    op.create_index("ix_jobs_overview", "jobs", overview, unique=False)
     for index, table, columns, condition in (
         ("ix_jobs_pipeline", "jobs", ["pipeline", "id"], "pipeline IS NOT NULL"),
         ("ix_jobs_unmade", "jobs", ["id"], "unmade = 1"),
