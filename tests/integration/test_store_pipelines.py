@@ -14,14 +14,17 @@ import sqlalchemy as sa
 from tests.integration.storing import Agent, Lab, at_once, captured, ended, job_spec, returned, running, staged
 from tests.integration.storing import lab as lab
 from turnout.engine.desk import Desk
-from turnout.engine.following import give_up_step, settle
+from turnout.engine.following import Why, give_up_step, settle
+from turnout.engine.resuming import resume
 from turnout.engine.submit import PipelineSubmission, submit_pipeline
 from turnout.errors import InvalidInput
 from turnout.model.ids import parse_job_name
 from turnout.model.pipeline import PipelineSpec, StepSpec
 from turnout.model.search import Aim, Search
 from turnout.model.spec import CommandKind, JobSpec, Retry, RunSpec
+from turnout.model.state import Reason
 from turnout.plugin.space import Range
+from turnout.schedule.record import Stage
 from turnout.search.spaces import to_plain
 from turnout.store import pipelines, reads, schema
 from turnout.store import searches as searches_module
@@ -299,6 +302,19 @@ def test_a_parent_is_over_with_its_last_child(lab: Lab) -> None:
     assert pipe.states("b", "c") == ["queued", "queued"] and pipe.open()["many"] == 0
 
 
+def test_a_parent_for_which_others_left_nothing_to_make_is_over_with_that(lab: Lab) -> None:
+    """Its end follows from what a node takes, and is told nobody else."""
+    shared = job_spec(("many",), nodes=2, total=2)
+    pipe = submitted(lab, step("many", job=shared), step("b", needs=(0,)), step("c", singly=(((0, 1),),)))
+    agent = lab.agent(queue=f"local#job{pipe.jobs['many']}.0")
+    grants = agent.take(2)
+    assert len(grants) == 2 and pipe.states("many.1", "many.2") == ["running", "completed"]
+    assert pipe.open()["many"] == 1 and pipe.states("b", "c") == ["created", "queued"]
+    for grant in grants:
+        agent.tell(*end(grant))
+    assert pipe.open()["many"] == 0 and pipe.states("b") == ["queued"]
+
+
 def test_a_parent_that_waits_begins_with_all_its_children(lab: Lab) -> None:
     pipe = submitted(lab, step("a"), step("many", job=job_spec(("many",), repeat=2), needs=(0,)))
     agent = lab.agent()
@@ -399,6 +415,23 @@ def test_hubs_that_hear_good_and_bad_at_once_give_it_up(lab: Lab) -> None:
             at_once(partial(agent.tell, *end(first)), partial(agent.at(other).tell, *end(second, 3)))
         assert ends(pipe, "b.1", "b.2", "c") == [_GIVEN_UP] * 3
         assert pipe.open() == {"a": 0, "b": 0, "c": 0}
+
+
+def test_a_parent_that_is_given_up_makes_no_children(lab: Lab) -> None:
+    pipe = submitted(lab, step("a"), step("many", job=job_spec(("many",), repeat=3), needs=(0,)))
+    assert do(lab.agent(), fails=["a.1"]) == ["a.1"]
+    record = lab.record(pipe.name("many"))
+    assert (record.remaining, record.open_children, record.reason) == (0, 0, "dependency")
+    assert pipe.counts == {"failed": 1, "cancelled": 3} and pipe.open() == {"a": 0, "many": 0}
+
+
+def test_a_search_that_is_given_up_is_over(lab: Lab) -> None:
+    pipe = submitted(lab, step("a"), step("seek", job=seeking(), needs=(0,)))
+    assert do(lab.agent(), fails=["a.1"]) == ["a.1"]
+    for _ in range(2):
+        tend(lab, pipe)
+    assert ends(pipe, "seek") == [_GIVEN_UP] and standing(lab, pipe).state == searches_module.OVER
+    assert lab.record(pipe.name("seek")).stage == Stage.CLOSED
 
 
 def test_a_run_without_its_outputs_gives_up_who_waits_for_them(lab: Lab) -> None:
@@ -537,7 +570,7 @@ def test_a_late_step_whose_runs_cannot_be_made_gives_up_who_waits_for_it(lab: La
 
     def give_up(tx: Tx) -> None:
         ledger = Ledger(tx)
-        give_up_step(tx, ledger, pipe.jobs["late"], "its runs could not be made: no file")
+        give_up_step(tx, ledger, pipe.jobs["late"], Why("its runs could not be made: no file"))
         settle(tx, ledger)
         ledger.flush()
 
@@ -559,10 +592,63 @@ def test_what_was_left_for_a_late_step(lab: Lab) -> None:
     for number, grant in enumerate(agent.take()):
         agent.tell(*end(grant, manifest=f"m{number}"))
     left = lab.read(lambda connection: pipelines.leavers(connection, pipe.jobs["late"]))
-    assert {name: [each[1:] for each in found] for name, found in left.items()} == {
-        "a": [("a-1", {"x": 1}, "m0", ["*.txt"]), ("a-2", {"x": 2}, "m1", ["*.txt"])]
-    }
+    assert [(each.label, each.values, each.after, each.outputs, each.is_well) for each in left["a"]] == [
+        ("a-1", {"x": 1}, "m0", ["*.txt"], True), ("a-2", {"x": 2}, "m1", ["*.txt"], True),
+    ]  # fmt: skip
+    assert left.keys() == {"a"}
     assert [each.id for each in left["a"]] == pipe.ids("a.1", "a.2")
+
+
+def bearing(*needs: int) -> StepSpec:
+    """A late step that waits for the ends of others, whatever they are."""
+    return replace(step("late", late=LATE, needs=needs), bears_failures=True)
+
+
+def take_up(lab: Lab, pipe: Pipeline) -> Any:
+    return lab.store.write(lambda tx: resume(tx, pipe.number))["steps"]
+
+
+def test_a_late_step_that_bears_failures_waits_again_for_what_is_done_again(lab: Lab) -> None:
+    pipe = submitted(lab, step("a"), step("b"), bearing(0, 1))
+    agent = lab.agent()
+    first, second = agent.take()
+    agent.tell(*end(first, 3))
+    assert pipe.columns("late")["blocked"] == 1
+    assert take_up(lab, pipe).keys() == {"a"} and pipe.columns("late")["blocked"] == 2
+    assert do(agent) == ["a.1"] and due(lab) == [], "the other is not over"
+    agent.tell(*end(second))
+    assert due(lab) == ["late"]
+
+
+def test_runs_that_are_due_no_more_are_not_made(lab: Lab) -> None:
+    """Something before them is done again between the look that found them due, and what follows from it."""
+    pipe = submitted(lab, step("a"), bearing(0))
+    agent = lab.agent()
+    do(agent, fails=["a.1"])
+    assert due(lab) == ["late"]
+    take_up(lab, pipe)
+    before = lab.everything()
+    make(lab, pipe, "late", ())
+    assert lab.everything() == before and due(lab) == []
+    assert do(agent) == ["a.1"] and due(lab) == ["late"]
+    make(lab, pipe, "late", ())
+    assert do(agent) == ["late.1"] and pipe.open()["late"] == 0
+
+
+def test_what_needs_a_step_that_was_skipped_is_not_taken_up_again(lab: Lab) -> None:
+    pipe = submitted(lab, step("a"), step("late", late=LATE, needs=(0,)), step("b"), step("c", needs=(1, 2)))
+    agent = lab.agent()
+    do(agent, fails=["b.1"])
+
+    def skip(tx: Tx) -> None:
+        ledger = Ledger(tx)
+        give_up_step(tx, ledger, pipe.jobs["late"], Why("it is not to be done", Reason.CONDITION))
+        settle(tx, ledger)
+        ledger.flush()
+
+    lab.store.write(skip)
+    assert take_up(lab, pipe).keys() == {"b"}
+    assert do(agent) == ["b.1"] and do(agent) == [] and pipe.open() == dict.fromkeys(pipe.jobs, 0)
 
 
 # --- what is handed on ------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ def submit(file: Path, options: Mapping[str, Any]) -> int:
     wish = PipelineWish(
         plan=made.plan, steps=made.steps, display=("turnout", "pipeline", str(file)), name=options["name"],
         tags=ask.pairs(options["tags"], "--tag"), fail_fast=options["fail_fast"], shared=made.shared,
+        resume=options["resume"],
     )  # fmt: skip
     prepared = prepare_pipeline(wish, Home.from_env(), made.code, remember=not options["dry_run"])
     if options["dry_run"]:
@@ -42,6 +43,9 @@ def submit(file: Path, options: Mapping[str, Any]) -> int:
     queue = _queue(options["queue"])
     client = Client()
     answer = client.submit_pipeline(prepared.deliver(client))
+    if options["resume"] is not None:
+        told = render.count(answer["carried"], "run")
+        print(f"{answer['job']}: {told} taken over from {options['resume']} so far", file=sys.stderr)
     if options["detach"]:
         render.print_json(answer) if options["json"] else print(f"{answer['job']}: {_in_words(made.plan)}")
         return 0

@@ -30,6 +30,8 @@ class PipelineWish:
     tags: Mapping[str, str] = field(default_factory=dict)
     notify: str | None = None
     fail_fast: bool = False
+    resume: str | None = None
+    """the job of an earlier pipeline, whose results are taken over"""
     shared: str = ""
     """the directory, which all nodes see, that all of it is done in"""
 
@@ -53,7 +55,7 @@ class PreparedPipeline:
         once = Once(hub)
         jobs = [step.prepared.deliver(once, once.send) for step in self.steps]
         steps = tuple(_step(each.plan, job, place) for each, job in zip(self.steps, jobs, strict=True))
-        return PipelineSpec(job=_whole(self.wish, jobs[0]), steps=steps)
+        return PipelineSpec(job=_whole(self.wish, jobs[0]), steps=steps, resume=self.wish.resume)
 
 
 def prepare_pipeline(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool = True) -> PreparedPipeline:

@@ -67,27 +67,27 @@ class Pipeline(native.Builder):
         for line in plan_text.lines(self._prepared(remember=False).wish.plan):
             print(line)
 
-    def submit(self) -> PipelineJob:
+    def submit(self, *, resume: str | None = None) -> PipelineJob:
         """Hands it over. Returning means that it is on the hub's disk. InvalidInput, NotFound, SnapshotRefused: nothing
-        was done."""
-        prepared, client = self._prepared(), Client(self._home.root)
+        was done. What completed in the pipeline `resume`, and is asked for in the same way, is taken over."""
+        prepared, client = self._prepared(resume=resume), Client(self._home.root)
         return PipelineJob(client, client.submit_pipeline(prepared.deliver(client))["job"])
 
-    def run(self) -> PipelineJob:
+    def run(self, *, resume: str | None = None) -> PipelineJob:
         """Hands it over and waits for it, see `PipelineJob.wait`: PipelineFailed unless it completes."""
-        job = self.submit()
+        job = self.submit(resume=resume)
         print(f"{job.name}: `turnout show {job.name}` tells how it is", file=sys.stderr)
         job.wait()
         return job
 
-    def _prepared(self, *, remember: bool = True) -> PreparedPipeline:
+    def _prepared(self, *, remember: bool = True, resume: str | None = None) -> PreparedPipeline:
         plan = self.plan()
         for note in plan.notes:
             warnings.warn(note, stacklevel=3)
         wish = PipelineWish(
             plan=plan, steps={step.name: self._wish_of(step) for step in self.pipeline().steps}, display=_display(),
             name=self._name, tags=self._tags, notify=self._notify, fail_fast=self._fail_fast,
-            shared=self._shared,
+            shared=self._shared, resume=resume,
         )  # fmt: skip
         return prepare_pipeline(wish, self._home, self._code, remember=remember)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from turnout.blobs import BlobStore
+from turnout.engine.carrying import carry
 from turnout.engine.following import Why, give_up_step, settle
 from turnout.errors import InvalidInput
 from turnout.model.pipeline import SKIPPED
@@ -19,6 +20,7 @@ from turnout.model.state import Reason
 from turnout.pipeline.languages import late_from
 from turnout.pipeline.plan import Left, RunPlan, Skipped, name_of, taking_arguments
 from turnout.store import pipelines, reads
+from turnout.store.carrying import roots
 from turnout.store.jobs import load_jobs
 from turnout.store.ledger import Ledger
 from turnout.store.pipelines import LateStep, Leaver
@@ -138,9 +140,10 @@ class Expander:
 
 def _ends(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> dict[int, dict[str, object]]:
     """What these runs came to, as a condition asks for it."""
-    ids = {each.id for runs in leavers.values() for each in runs}
+    executed = roots(connection, {each.id for runs in leavers.values() for each in runs})
     found: dict[int, dict[str, object]] = {}
-    for run, view in zip(sorted(ids), reads.show_runs(connection, sorted(ids)), strict=True):
+    for run, root in executed.items():
+        view = next(iter(reads.show_runs(connection, [root]) or reads.show_runs(connection, [run])))
         told: dict[str, object] = {"state": view["state"], "exit_code": view["exit_code"]}
         told |= {f"params.{name}": value for name, value in view["params"].items()}
         told |= {f"metrics.{name}": value for name, value in view["metrics"].items()}
@@ -151,9 +154,14 @@ def _ends(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> di
 def _lying(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> dict[int, tuple[str, ...]]:
     """The outputs that these runs left where all nodes see them: what they named, and what nodes found."""
     well = [run for runs in leavers.values() for run in runs if run.is_well]
-    found = pipelines.told_of_outputs(connection, [run.id for run in well if any(map(is_glob, run.outputs))])
+    executed = roots(connection, [run.id for run in well if any(map(is_glob, run.outputs))])
+    found = pipelines.told_of_outputs(connection, executed.values())
     return {
-        run.id: tuple(dict.fromkeys([*(each for each in run.outputs if not is_glob(each)), *found.get(run.id, ())]))
+        run.id: tuple(
+            dict.fromkeys(
+                [*(each for each in run.outputs if not is_glob(each)), *found.get(executed.get(run.id, run.id), ())]
+            )
+        )
         for run in well
     }
 
@@ -180,7 +188,11 @@ def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan], leavers: Mapping[str,
         for run in made
     ]
     needs = [[leavers[place.step][place.run].id for place in run.needs] for run in made]
-    pipelines.insert_late_runs(tx, step.job, runs, needs)
+    ids = pipelines.insert_late_runs(tx, step.job, runs, needs)
+    ledger = Ledger(tx)
+    if carry(tx, ledger, ids):
+        settle(tx, ledger)
+        ledger.flush()
 
 
 def _give_up(tx: Tx, job: int, why: Why) -> None:

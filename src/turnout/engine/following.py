@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from turnout.engine.carrying import carry
 from turnout.engine.changing import begin
 from turnout.model.state import Reason, RunState
 from turnout.schedule import machine
@@ -121,7 +122,7 @@ class _Followers:
         if record is None or record.state is not RunState.CREATED:
             return
         record = self._ledger.apply(machine.unblock(record))
-        if record.blocked == 0:
+        if record.blocked == 0 and not carry(self._tx, self._ledger, [run]):
             if record.stage:
                 begin(self._tx, [run])
             self._ledger.apply(machine.enqueue(record, self._tx.now))

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from turnout.engine.carrying import carry
+from turnout.engine.following import settle
+from turnout.errors import Conflict
 from turnout.model.ids import job_name, run_name
 from turnout.model.pipeline import PipelineSpec
 from turnout.model.spec import JobSpec
+from turnout.model.state import RunState
+from turnout.store.carrying import link_steps
 from turnout.store.jobs import Numbers, insert_job
-from turnout.store.pipelines import insert_pipeline
+from turnout.store.ledger import Ledger
+from turnout.store.pipelines import insert_pipeline, is_pipeline
+from turnout.store.reads import find_job
 from turnout.store.requests import once
 from turnout.store.writer import Tx
 
@@ -40,10 +48,12 @@ def submit_pipeline(tx: Tx, submission: PipelineSubmission) -> dict[str, object]
 
     def work() -> dict[str, object]:
         pipeline, steps = insert_pipeline(tx, submission.spec)
+        carried = _go_on(tx, pipeline, submission.spec, [run for step in steps for run in step.ids])
         if any(step.late is not None and not step.needs for step in submission.spec.steps):
             tx.touch("pipelines")
         return {
             "job": job_name(pipeline),
+            "carried": carried,
             "steps": {
                 step.name: {"job": job_name(written.job), "runs": [run_name(number) for number in written.runs]}
                 for step, written in zip(submission.spec.steps, steps, strict=True)
@@ -51,6 +61,24 @@ def submit_pipeline(tx: Tx, submission: PipelineSubmission) -> dict[str, object]
         }
 
     return once(tx, submission.key, submission.body, work, principal=submission.principal)
+
+
+def _go_on(tx: Tx, pipeline: int, spec: PipelineSpec, runs: Sequence[int]) -> int:
+    """From an earlier pipeline, if it is to: how many of its runs are taken over at once."""
+    if spec.resume is None:
+        return 0
+    earlier = find_job(tx.connection, spec.resume)
+    if not is_pipeline(tx, earlier):
+        raise Conflict(f"{spec.resume} is no pipeline", hint="give --resume the job of one: `turnout list jobs`")
+    link_steps(tx, pipeline, earlier)
+    ledger = Ledger(tx)
+    ledger.load(runs)
+    free = [run for run in runs if (record := ledger.get(run)) is not None and not record.blocked]
+    carry(tx, ledger, free)
+    settle(tx, ledger)
+    over = sum(1 for record in ledger.ended() if record.state is RunState.COMPLETED)
+    ledger.flush()
+    return over
 
 
 def submit(tx: Tx, submission: Submission) -> dict[str, object]:

@@ -31,7 +31,9 @@ class StepSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSpec:
-    """`job` has no runs: it is what the steps have in common, and what they are known by together."""
+    """`job` has no runs: it is what the steps have in common, and what they are known by together. `resume` is the job
+    of an earlier pipeline: what completed there, and is asked for in the same way, is taken over."""
 
     job: JobSpec
     steps: tuple[StepSpec, ...]
+    resume: str | None = None

@@ -74,6 +74,16 @@ def abandon(record: RunRecord, why: str, now: float, reason: Reason = Reason.DEP
     return Step(ended, ((EventName.ENDED, data),))
 
 
+def carry(record: RunRecord, earlier: str, now: float) -> Step | Refusal:
+    """A run that may begin has the result of an earlier one, and is not executed. Idempotent."""
+    if record.state not in (RunState.CREATED, RunState.QUEUED):
+        return DUPLICATE
+    message = f"taken over from {earlier}"
+    ended = record._replace(state=RunState.COMPLETED, message=message, ended=now)
+    data: Data = {"state": ended.state, "reason": None, "message": message}
+    return Step(ended, ((EventName.ENDED, data),))
+
+
 def claim(record: RunRecord, *, node: str, agent: int, now: float) -> Step:
     """A queued run goes to a node as its next attempt; a parent, for its script. The caller made sure that it waits."""
     assert not record.on_node and (record.state is RunState.QUEUED or record.is_parent)

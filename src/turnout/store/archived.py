@@ -67,7 +67,9 @@ TABLES = (
     Archived(
         schema.jobs,
         "id",
-        frozenset({"environment", "notify", "origin", "blocked", "open", "late", "unmade", "bears_failures"}),
+        frozenset(
+            {"environment", "notify", "origin", "blocked", "open", "late", "unmade", "bears_failures", "continues"}
+        ),
         {"display": list, "spec": dict},
     ),
     Archived(schema.job_events, "job_id", texts={"data": dict}),
@@ -76,7 +78,7 @@ TABLES = (
     Archived(
         schema.runs,
         "id",
-        frozenset({"number", "child", "waiting", "agent", "origin", "blocked"}),
+        frozenset({"number", "child", "waiting", "agent", "origin", "blocked", "carried"}),
         {"argv": list, "params": dict},
     ),
     Archived(schema.attempts, "run_id"),

@@ -204,11 +204,11 @@ def _best(connection: sa.Connection, search: int) -> Leaver | None:
     return _leaver(row)._replace(label="")
 
 
-def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[Sequence[int]]) -> None:
-    """The runs of a late step, unless somebody made them, or had something before it done again. Where each says which
-    runs it needed, only those count from now on."""
+def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The runs of a late step, unless somebody made them, or had something before it done again; their ids. Where each
+    says which runs it needed, only those count from now on."""
     if not is_due(tx, job) or not give_up_late(tx, job):
-        return
+        return ()
     spec = replace(load_jobs(tx.connection, {job})[job].spec, runs=tuple(runs))
     ids = insert_runs(tx, job, next_numbers(tx, "run", spec.outer_runs), spec, [0] * spec.outer_runs)
     if spec.search is not None:
@@ -222,6 +222,7 @@ def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[
             tx.connection, [(on, run) for run, each in zip(ids, needs, strict=True) for on in sorted(set(each))]
         )
     tx.touch("queue", f"job:{job}", "runs")
+    return ids
 
 
 def late_steps(tx: Tx, pipeline: int) -> list[int]:

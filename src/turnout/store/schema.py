@@ -78,7 +78,9 @@ jobs = sa.Table(
     sa.Column("late", sa.Text),  # what makes its runs, where they were not known at submit
     sa.Column("unmade", sa.SmallInteger, nullable=False, server_default="0"),  # whether it has still to do so
     sa.Column("bears_failures", sa.SmallInteger, nullable=False, server_default="0"),  # of what it waits for
+    sa.Column("continues", sa.BigInteger),  # the step of an earlier pipeline whose results it takes over
     sa.Index("ix_jobs_unmade", "id", info={_WHERE: "unmade = 1"}),
+    sa.Index("ix_jobs_continues", "id", info={_WHERE: "continues IS NOT NULL"}),
     sa.Index("ix_jobs_pipeline", "pipeline", "id", info={_WHERE: "pipeline IS NOT NULL"}),
     sa.Index("ix_jobs_created", "created"),
     sa.Index("ix_jobs_notify", "id", info={_WHERE: "notify IS NOT NULL"}),
@@ -144,6 +146,7 @@ runs = sa.Table(
     sa.Column("blocked", sa.Integer, nullable=False, server_default="0"),  # runs and steps that it waits for
     sa.Column("step", sa.SmallInteger, nullable=False, server_default="0"),  # 1 = of a pipeline, 2 = made again
     sa.Column("outputs", sa.Text),  # what it has to leave behind
+    sa.Column("carried", sa.BigInteger),  # the run that was executed, if this one only has its result
     sa.UniqueConstraint("number", "child"),
     sa.Index("ix_runs_queue", "queue", "waiting", "id", info={_WHERE: "waiting IS NOT NULL"}),
     sa.Index("ix_runs_agent", "agent", info={_WHERE: "agent IS NOT NULL"}),

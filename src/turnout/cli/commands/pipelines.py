@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import as_json, names_of, paths
+from turnout.cli.options import as_json, meant, names_of, paths
 
 
 @click.command()
@@ -24,6 +24,13 @@ from turnout.cli.options import as_json, names_of, paths
 @click.option("--experiment", shell_complete=names_of("experiments"), help="The experiment it belongs to.")
 @click.option("--name", help="A name of your own for it, to be used like job12.")
 @click.option("--tag", "tags", multiple=True, metavar="K=V", help="Tag the runs.")
+@click.option(
+    "--resume",
+    metavar="JOB",
+    callback=meant,
+    shell_complete=names_of("jobs"),
+    help="Take over what completed in that pipeline and is asked for in the same way.",
+)
 @click.option("--fail-fast", is_flag=True, help="Let the first failure end all, and not only what depends on it.")
 @click.option("--detach", "-d", is_flag=True, help="Return at once.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, and in which order; change nothing.")

@@ -22,6 +22,8 @@ def upgrade() -> None:
     op.add_column("jobs", sa.Column("late", sa.Text(), nullable=True))
     op.add_column("jobs", sa.Column("unmade", sa.SmallInteger(), server_default="0", nullable=False))
     op.add_column("jobs", sa.Column("bears_failures", sa.SmallInteger(), server_default="0", nullable=False))
+    op.add_column("jobs", sa.Column("continues", sa.BigInteger(), nullable=True))
+    op.add_column("runs", sa.Column("carried", sa.BigInteger(), nullable=True))
     op.add_column("runs", sa.Column("blocked", sa.Integer(), server_default="0", nullable=False))
     op.add_column("runs", sa.Column("step", sa.SmallInteger(), server_default="0", nullable=False))
     op.add_column("runs", sa.Column("outputs", sa.Text(), nullable=True))
@@ -30,6 +32,7 @@ def upgrade() -> None:
     op.create_index("ix_jobs_overview", "jobs", overview, unique=False)
     for index, table, columns, condition in (
         ("ix_jobs_pipeline", "jobs", ["pipeline", "id"], "pipeline IS NOT NULL"),
+        ("ix_jobs_continues", "jobs", ["id"], "continues IS NOT NULL"),
         ("ix_jobs_unmade", "jobs", ["id"], "unmade = 1"),
         ("ix_runs_replaced", "runs", ["job_id", "state"], "step = 2"),
         ("ix_runs_skipped", "runs", ["job_id"], "reason = 'condition'"),
