@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAMS = ("launch", "hub", "snapshot", "log", "config", "archive", "cluster", "boxes", "tasks", "search")
+PROGRAMS = ("launch", "hub", "snapshot", "log", "config", "archive", "cluster", "boxes", "tasks", "search", "pipeline")
 _PAGE = """# Benchmarks
 
 What `make bench` printed. All contenders run in one go on the same machine, taking turns; ratios are what to look at,
@@ -37,6 +37,7 @@ Machine: {cpus} processors, {system}, Python {python}.
 | archive | a workspace of 10,000 runs with events, metrics, output and files into one checked file, and out of it |
 | tasks | Python calls on two workers, from the first that is asked for to the last result |
 | search | 500 runs of `true` with parameters of their own, to the last's end; and one ask and tell of a sampler |
+| pipeline | 2,000 runs of `true` in 20 fans, each after the one before, whole commands; and plans of 100,000 runs |
 """
 
 

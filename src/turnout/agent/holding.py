@@ -15,6 +15,8 @@ from turnout.wire.messages import JobOrder, NodeFacts, Poll, Welcome
 
 _SHORT_RUN = 0.1  # seconds: while runs are shorter, a few more are kept at hand
 _FIRST_GUESS, _LONG_RUN = 0.5, 10.0
+_LEARNS = 0.4  # how much the last run says of the next
+_KIN_KEPT = 100
 _AHEAD_MOST = 16  # times max-runs
 _JOBS_KEPT = 16  # orders of jobs without attempts, in case more of them come
 _OVER_KEPT = 4096
@@ -69,6 +71,7 @@ class Holding:
         self._uses: Dict[int, int] = {}
         self._unused: "OrderedDict[int, None]" = OrderedDict()
         self._typical: Dict[int, float] = {}
+        self._of_kin: "OrderedDict[int, float]" = OrderedDict()
         self._numbers = numbers
         self._renewed = clock()
 
@@ -126,9 +129,17 @@ class Holding:
         return clock() - self._renewed < self.welcome.lease
 
     def saw(self, job: int, seconds: float) -> None:
-        """A run of this job took so long."""
-        typical = self._typical.get(job, _FIRST_GUESS)
-        self._typical[job] = typical + 0.2 * (seconds - typical)
+        """A run of this job took so long. What is not known of a job yet is guessed from others of its pipeline."""
+        order = self._jobs.get(job)
+        kin = order.kin if order is not None else 0
+        guess = self._of_kin.get(kin, _FIRST_GUESS)
+        typical = self._typical.get(job, guess)
+        self._typical[job] = typical + _LEARNS * (seconds - typical)
+        if kin:
+            self._of_kin[kin] = guess + _LEARNS * (seconds - guess)
+            self._of_kin.move_to_end(kin)
+            if len(self._of_kin) > _KIN_KEPT:
+                self._of_kin.popitem(last=False)
 
     def expect_long_runs(self, job: int) -> None:
         self._typical[job] = _LONG_RUN
@@ -143,7 +154,8 @@ class Holding:
         held = self.attempts.values()
         open_ones = [attempt for attempt in held if attempt.phase < Phase.ENDED]
         slots = self.welcome.max_runs - sum(attempt.grant.slots for attempt in open_ones)
-        short = [job for job, typical in self._typical.items() if typical < _SHORT_RUN and self._is_open]
+        known = [*self._typical.items(), *self._of_kin.items()]
+        short = {job: typical for job, typical in known if typical < _SHORT_RUN and self._is_open}
         rooms = self.gpus.rooms(attempt for attempt in open_ones if attempt.phase < Phase.STARTED)
         return Poll(
             slots=slots if self._is_open else 0.0,
@@ -154,7 +166,7 @@ class Holding:
             wait=self.welcome.lease / 3,
             number=self.next_number(),
             ahead=self._ahead(short),
-            short=short,
+            short=list(short),
             kept=bool(self.kept),
             preparing=self.is_preparing,
             trouble=self.trouble,
@@ -178,10 +190,10 @@ class Holding:
         """Greater than that of all we said before."""
         return next(self._numbers)
 
-    def _ahead(self, short: List[int]) -> float:
+    def _ahead(self, short: Dict[int, float]) -> float:
         """So many slots' worth of runs of these jobs end in the time that we want to bridge. A whole number: with a
         fraction of a slot left over, the hub would look through its queue for a run that is small enough."""
         if not short:
             return 0.0
-        longest = max(self._typical[job] for job in short)
+        longest = max(short.values())
         return float(int(self.welcome.max_runs * min(_AHEAD_MOST, _SHORT_RUN / max(longest, 1e-4))))

@@ -116,11 +116,14 @@ def understand(
 def _whole(lines: dict[int, list[str]], source: str, here: Layout) -> What:
     """Each line is a command of its own."""
     whole = []
+    programs: set[str] = set()  # that were looked for already
     for number, line in lines.items():
         try:
-            whole.append(RunSpec(argv=tuple(_as_command(line, here))))
+            whole.append(RunSpec(argv=tuple(line if line[0] in programs else _as_command(line, here))))
         except TurnoutError as error:
             raise type(error)(f"{source}:{number}: {error.message}", hint=error.hint) from error
+        if tuple(line) == whole[-1].argv:
+            programs.add(line[0])
     return What(kind=CommandKind.COMMAND, display=("--multi", source), runs=tuple(whole))
 
 

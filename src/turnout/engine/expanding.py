@@ -15,7 +15,7 @@ from turnout.engine.carrying import carry
 from turnout.engine.following import Why, give_up_step, settle
 from turnout.errors import InvalidInput
 from turnout.model.pipeline import SKIPPED
-from turnout.model.spec import RunSpec
+from turnout.model.spec import JobSpec, RunSpec
 from turnout.model.state import Reason
 from turnout.pipeline.languages import late_from
 from turnout.pipeline.plan import Left, RunPlan, Skipped, name_of, taking_arguments
@@ -88,25 +88,30 @@ class Expander:
         return not self._is_stopping
 
     def _expand(self, step: LateStep) -> None:
-        late = late_from(step.late)
         with self._store.read() as connection:
             leavers = pipelines.leavers(connection, step.job)
             spec = load_jobs(connection, {step.job})[step.job].spec
-            lying = _lying(connection, leavers) if spec.shared else None
-            ends = _ends(connection, leavers) if late.has_condition else {}
         try:
-            made = late.expand(self._left(leavers, ends, lying))
-            if spec.search is not None and len(made) > 1:
-                raise InvalidInput(f"a search has one command, and this has {len(made)}", hint="make it several steps")
-            if not made:
-                raise InvalidInput("there is nothing to do it to", hint="see what the steps before it have left")
+            made = self._made(step, spec, leavers)
         except (InvalidInput, Skipped) as error:
             why = _why_not(error)
             self._store.write(lambda tx: _give_up(tx, step.job, why))
             return
-        if spec.search is not None:
-            made = tuple(replace(run, argv=taking_arguments(run.argv)) for run in made)
         self._store.write(lambda tx: _make(tx, step, made, leavers))
+
+    def _made(self, step: LateStep, spec: JobSpec, leavers: Mapping[str, Sequence[Leaver]]) -> tuple[RunPlan, ...]:
+        late = late_from(step.late)
+        with self._store.read() as connection:
+            lying = _lying(connection, leavers) if spec.shared else None
+            ends = _ends(connection, leavers) if late.has_condition else {}
+        made = late.expand(self._left(leavers, ends, lying))
+        if not made:
+            raise InvalidInput("there is nothing to do it to", hint="see what the steps before it have left")
+        if spec.search is None:
+            return made
+        if len(made) > 1:
+            raise InvalidInput(f"a search has one command, and this has {len(made)}", hint="make it several steps")
+        return tuple(replace(run, argv=taking_arguments(run.argv)) for run in made)
 
     def _left(
         self,

@@ -102,7 +102,7 @@ class Session:
             max_runs=self.max_runs, slots=self.slots - sum(grant.slots for grant in coming),
             memory=self.memory - sum(grant.memory for grant in coming),
             gpus=gpus, running=running,
-            ahead=self.ahead, short=self.short, seconds=self.seconds,
+            ahead=self.ahead, short=self.short, known=frozenset(self.jobs_known), seconds=self.seconds,
         )  # fmt: skip
 
     def grant(self, grants: Iterable[Grant]) -> None:

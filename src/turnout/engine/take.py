@@ -154,6 +154,7 @@ def _waiting(entry: Entry, job: Job, copies: int, concurrent: int | None) -> Wai
     return Waiting(
         run=entry.record.id, job=job.id, cpus=need.cpus or (1 if job.spec.also else None), memory=need.memory,
         gpus=need.gpus, gpu_memory=need.gpu_memory, concurrent=concurrent, copies=copies, seconds=need.seconds,
+        kin=job.pipeline or 0,
     )  # fmt: skip
 
 
@@ -182,7 +183,7 @@ def _to_order(job: Job, env: dict[str, str]) -> JobOrder:
         umask=spec.umask, parent_script=spec.parent_script, parent_script_path=spec.parent_script_path,
         inputs=_inputs(spec), setup=_setup(spec), working_dir=spec.working_dir,
         container=_container(spec), cpus=spec.resources.cpus, search=spec.search is not None,
-        sees_gpus=bool(spec.resources.sees_gpus) and spec.resources.gpus is None,
+        sees_gpus=bool(spec.resources.sees_gpus) and spec.resources.gpus is None, kin=job.pipeline or 0,
     )  # fmt: skip
 
 

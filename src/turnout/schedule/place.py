@@ -24,6 +24,8 @@ class Waiting:
     """how many may be taken: 1, or the children a parent has left"""
     seconds: float | None = None
     """its time limit"""
+    kin: int = 0
+    """the pipeline it is of"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +40,13 @@ class Room:
     ahead: float = 0.0
     """slots beyond those, for runs of `short` jobs: the next is then at hand when one ends"""
     short: frozenset[int] = frozenset()
+    known: frozenset[int] = frozenset()
+    """jobs of which it may be known there how long they take; runs of others are as short as those of their kin"""
     seconds: float | None = None
     """how long a run may take there; None = as long as it likes"""
+
+    def expects_short(self, waiting: Waiting) -> bool:
+        return waiting.job in self.short or (waiting.kin in self.short and waiting.job not in self.known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ def choose(
         if slots + room.ahead <= 2 * _EPSILON or (room.seconds is not None and room.seconds <= 0):
             break
         need = slots_of(waiting, room.max_runs)
-        ahead = room.ahead if waiting.job in room.short else 0.0
+        ahead = room.ahead if room.expects_short(waiting) else 0.0
         for _ in range(waiting.copies):
             if len(placed) == most:
                 return placed

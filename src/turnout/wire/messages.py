@@ -143,6 +143,8 @@ class JobOrder:
     """it is a search: its runs may be scripts of NNI's, also one that has no parameters"""
     sees_gpus: bool = False
     """no GPUs are hidden from its runs, which ask for none"""
+    kin: int = 0
+    """what jobs have in common that are steps of one pipeline; 0 = it is none"""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,15 @@ def main() -> int:
     parser.add_argument("--real", action="store_true", help="with the real engine on SQLite, not its model")
     parser.add_argument("--sites", action="store_true", help="at sites with queues of their own; with --real")
     parser.add_argument("--searches", action="store_true", help="with people who search parameters")
+    parser.add_argument("--pipelines", action="store_true", help="with people who chain steps into pipelines")
+    parser.add_argument("--resumes", action="store_true", help="and take them up again; with --real")
     parser.add_argument("--spare", action="append", default=[], choices=KINDS, help="leave out a kind of fault")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
     spared = frozenset(options.spare)
-    settings = {"real": options.real, "sites": options.sites, "searches": options.searches, "spared": spared}
+    kinds = {"sites": options.sites, "searches": options.searches, "pipelines": options.pipelines}
+    kinds["resumes"] = options.resumes
+    settings = {"real": options.real, **kinds, "spared": spared}
     if options.seed is not None:
         outcome = simulate(options.seed, **settings, verbose=True)
         print(outcome.story())

@@ -10,12 +10,14 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator
 
+from turnout.engine.following import Why
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.steer import Cancelled
-from turnout.engine.submit import Submission
+from turnout.engine.submit import PipelineSubmission, Submission
 from turnout.engine.take import Taken, Taker
 from turnout.model.event import EventName
 from turnout.model.ids import job_name, run_name
+from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.place import Waiting, choose, slots_of
 from turnout.schedule.record import (
@@ -34,8 +36,8 @@ from turnout.schedule.record import (
 from turnout.store.ledger import is_waiting
 from turnout.store.searches import ACTIVE, Standing
 from turnout.store.streams import Mark, StreamKey
-from turnout.testing.simulator import family
-from turnout.testing.simulator.memory import Disk, Ledger, Tx, close_children
+from turnout.testing.simulator import family, following, unmade
+from turnout.testing.simulator.memory import Disk, Ledger, Tx
 from turnout.wire import frames
 from turnout.wire.messages import Attempt, Chunk, Fact, Grant
 from turnout.wire.stream import fresh_part
@@ -67,6 +69,26 @@ def submit(tx: Tx, submission: Submission) -> dict[str, object]:
     return answer
 
 
+def submit_pipeline(tx: Tx, submission: PipelineSubmission) -> dict[str, object]:
+    """A pipeline with its steps and their runs, once per key."""
+    disk, spec = tx.disk, submission.spec
+    if submission.key in disk.answers:
+        tx.seen.add("submission known")
+        return disk.answers[submission.key]
+    pipeline, steps = unmade.insert_pipeline(tx, spec)
+    if any(step.late is not None and not step.needs for step in spec.steps):
+        tx.touched.add("pipelines")
+    answer: dict[str, object] = {
+        "job": job_name(pipeline),
+        "steps": {
+            step.name: {"job": job_name(job), "runs": [run_name(number) for number in numbers]}
+            for step, (job, numbers) in zip(spec.steps, steps, strict=True)
+        },
+    }
+    disk.answers[submission.key] = answer
+    return answer
+
+
 def take(tx: Tx, taker: Taker) -> Taken:
     """Gives the agent as many waiting runs as fit; nothing to one that is gone."""
     disk = tx.disk
@@ -82,6 +104,7 @@ def take(tx: Tx, taker: Taker) -> Taken:
         claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
         grants.append(_grant(disk, claimed, item.slots))
     family.drain(tx, ledger, {disk.rows[item.run].job for item in placed})
+    following.settle(tx, ledger)
     ledger.flush()
     return Taken(grants, saw_any, lacks_gpus=False)
 
@@ -106,8 +129,19 @@ def _grant(disk: Disk, record: RunRecord, slots: float) -> Grant:
     spec = disk.jobs[row.job]
     return Grant(
         record.id, record.attempt, row.name, row.job, list(row.argv), dict(row.params), slots, 0,
-        spec.resources.gpus or 0, script=record.is_parent,
+        spec.resources.gpus or 0, script=record.is_parent, inputs=left_for(disk, record.parent or record.id),
+        outputs=list(row.outputs),
     )  # fmt: skip
+
+
+def left_for(disk: Disk, run: int) -> list[tuple[str, list[str]]]:
+    """What the runs left that this one waited for."""
+    job, graph = disk.rows[run].job, disk.graph
+    singly = {needed for needed, each in graph.run_needs if each == run}
+    whole = {needed for needed, each in graph.step_needs if each == job}
+    needed = (each for each in sorted(disk.after) if each in singly or disk.rows[each].job in whole)
+    good = (each for each in needed if disk.records[each].step and disk.records[each].state is RunState.COMPLETED)
+    return [(disk.after[each], list(disk.rows[each].outputs)) for each in good]
 
 
 def held_by(tx: Tx, agent: int, max_runs: int) -> tuple[list[Grant], dict[Attempt, str | None]]:
@@ -140,15 +174,19 @@ def lose(
     return [(record.id, record.attempt) for record in mine]
 
 
-def cancel(tx: Tx, runs: Iterable[int]) -> list[Cancelled]:
-    """Cancels these runs and the children of parents among them."""
-    wanted = set(runs)
-    wanted |= {r.id for r in tx.disk.records.values() if r.parent in wanted and not r.is_terminal}
-    before = [tx.disk.records[run] for run in sorted(wanted)]
-    ledger = Ledger(tx)
+def cancel(tx: Tx, runs: Iterable[int], *, by: str = "user", job: int | None = None) -> list[Cancelled]:
+    """Cancels these runs and the children of parents among them; all of a pipeline, also what is not made yet."""
+    wanted, records, ledger = set(runs), tx.disk.records, Ledger(tx)
+    if job is not None:
+        for late in unmade.late_steps(tx.disk, job):
+            following.give_up_step(tx, ledger, late, Why(f"it was cancelled by {by}"))
+        steps = {each for each, step in tx.disk.graph.steps.items() if step.pipeline == job}
+        wanted |= {r.id for r in records.values() if tx.disk.rows[r.id].job in steps and not r.is_terminal}
+    wanted |= {r.id for r in records.values() if r.parent in wanted and not r.is_terminal}
     ledger.load(wanted)
+    before = [record for run in sorted(wanted) if (record := ledger.get(run)) is not None]
     for record in before:
-        step = machine.request_cancel(record, Cause.CANCELLED, "user", tx.now)
+        step = machine.request_cancel(record, Cause.CANCELLED, by, tx.now)
         if not isinstance(step, Refusal):
             ledger.apply(step)
     _finish(tx, ledger)
@@ -180,9 +218,7 @@ def _cancelled(disk: Disk, before: RunRecord) -> Cancelled:
 
 
 def _finish(tx: Tx, ledger: Ledger) -> None:
-    close_children(ledger, tx.now)
-    if ledger.has_requeued():
-        tx.touched.add("queue")
+    following.settle(tx, ledger)
     ledger.flush()
 
 
@@ -230,6 +266,8 @@ class _Telling:
             return
         if any(name is EventName.PARENT_SCRIPT and data["ok"] for name, data in step.events):
             self._tx.disk.scripts.add((fact.run, self._agent))
+        if fact.kind == "captured" and fact.body.get("manifest"):
+            self._tx.disk.after[fact.run] = str(fact.body["manifest"])
         if not self._ledger.apply(step).on_node:
             self.receipt.closed.add(ref)
 

@@ -25,6 +25,8 @@ def check_change(world: World, old: RunRecord | None, new: RunRecord) -> None:
     """A row changed: only steps that exist, terminal states for ever, attempts one by one, events counted."""
     if old is None:
         return
+    if old.state in TERMINAL and old._replace(step=new.step) == new:
+        return  # another takes its place
     if old.state in TERMINAL:
         raise Broken(f"run {old.id} was {old.state} and changed to {new.state}")
     if old.state is not new.state:
@@ -71,7 +73,7 @@ def _check_submission(disk: Disk, asked: Asked) -> None:
         raise Broken(f"{asked.key} was answered {len(asked.answers)} times and is there {len(jobs)} times")
     if any(answer != asked.answers[0] for answer in asked.answers):
         raise Broken(f"{asked.key} got different answers: {asked.answers}")
-    if asked.answers:
+    if asked.answers and asked.pipeline is None:
         names = {row.name for row in disk.rows.values() if row.job == jobs[0] and not row.child}
         told = set(_names(asked.answers[0]))
         if not told <= names or (names != told and asked.spec.search is None):  # one that goes on may need more
@@ -97,7 +99,8 @@ def _check_children(disk: Disk) -> None:
         if parent.stage:
             continue
         _check_indices(disk, run)
-        if not parent.is_cancelled and (parent.state is RunState.COMPLETED) != (failed == 0 and parent.cause is None):
+        is_good = parent.state is RunState.COMPLETED
+        if not parent.is_cancelled and not _was_given_up(parent) and is_good != (failed == 0 and parent.cause is None):
             raise Broken(f"{disk.rows[run].name} is {parent.state} with {failed} failed children")
 
 
@@ -109,11 +112,17 @@ def _check_indices(disk: Disk, run: int) -> None:
     family = job if spec.total is not None else [run]
     made = [disk.rows[child.id].child for child in disk.records.values() if child.parent in family]
     wanted = spec.total if spec.total is not None else spec.repeat
-    is_cut = any(disk.records[each].is_cancelled or disk.records[each].cause is not None for each in family)
+    parents = [disk.records[each] for each in family]
+    is_cut = any(each.is_cancelled or each.cause is not None or _was_given_up(each) for each in parents)
     if len(set(made)) != len(made) or not set(made) <= set(range(1, wanted + 1)):
         raise Broken(f"{row.name}: children {sorted(made)} of {wanted}")
     if len(made) != wanted and not is_cut:
         raise Broken(f"{row.name}: only {sorted(made)} of {wanted} children were made")
+
+
+def _was_given_up(record: RunRecord) -> bool:
+    """It waited for something that did not happen."""
+    return record.state is RunState.CANCELLED and record.cancel is None
 
 
 def _check_cancels(disk: Disk, person: Person) -> None:
@@ -190,6 +199,7 @@ def _check_replay(disk: Disk, record: RunRecord, history: Iterable[PastEvent]) -
         id=record.id, state=RunState.CREATED, failures_left=spec.retry.failures, losses_left=spec.retry.losses,
         parent=record.parent, children_planned=record.children_planned, priority=record.priority,
         remaining=0 if record.stage else record.children_planned, stage=Stage.OPEN if record.stage else Stage.NONE,
+        step=record.step,
     )  # fmt: skip
     rebuilt = replay(created, history)
     wrong = [name for name in _REBUILT if getattr(rebuilt, name) != getattr(record, name)]

@@ -16,12 +16,23 @@ GRACE = 0.6
 #: How a command may end by itself: what its supervisor records.
 FATES: dict[str, dict[str, object]] = {
     "ok": {"cause": "exit", "exit_code": 0, "signal": None},
+    "bare": {"cause": "exit", "exit_code": 0, "signal": None},  # and it does not leave what it has to
     "fail": {"cause": "exit", "exit_code": 3, "signal": None},
     "signal": {"cause": "signal", "exit_code": None, "signal": 11},
     "timeout": {"cause": "timeout", "exit_code": None, "signal": 15},
     "oom": {"cause": "oom", "exit_code": None, "signal": 9},
     "spawn_failed": {"cause": "spawn_failed", "exit_code": None, "signal": None},
 }
+
+
+def manifest_of(run: int, attempt: int) -> str:
+    """The name of what it left; see `left_in`."""
+    return f"{run}.{attempt}"
+
+
+def left_in(manifest: str) -> str:
+    """The one file of a run that left what it had to."""
+    return f"left/{manifest}"
 
 
 @dataclass(slots=True)
@@ -34,6 +45,13 @@ class Truth:
     executions: int = 0
     params: list[dict[str, object]] = field(default_factory=list)
     """what it was started with, each time"""
+    inputs: list[list[str]] = field(default_factory=list)
+    """what other runs had left of which it was given something, each time"""
+    began: list[float] = field(default_factory=list)
+    ended: float | None = None
+    """when it came to an end of its own"""
+    left: bool = False
+    """whether it left all that it had to"""
     fate: dict[str, object] | None = None
     damaged: bool = False
     """a power cut took some of what it wrote"""
@@ -42,12 +60,13 @@ class Truth:
 class Files:
     """``<node>/runs/<run>.<attempt>``: what is on the node's disk, and the processes that have it open."""
 
-    __slots__ = ("begun", "command", "exit", "grant", "output", "spool", "watcher")
+    __slots__ = ("begun", "command", "exit", "grant", "left", "output", "spool", "watcher")
 
     def __init__(self, grant: Grant) -> None:
         self.grant = grant
         self.begun = False
         self.exit: dict[str, object] | None = None
+        self.left = False
         self.output = bytearray()
         self.spool: dict[str, bytearray] = {}
         self.command: Command | None = None
@@ -61,6 +80,8 @@ class Files:
         if rng.random() < 0.5:
             self.exit = None
             self.begun = self.begun and rng.random() < 0.5
+        if self.grant.outputs and rng.random() < 0.5:
+            self.left = False
         self.command = self.watcher = None
 
 
@@ -83,6 +104,8 @@ class Command(Process):
         self.begin()
         self._truth.executions += 1
         self._truth.params.append(self._files.grant.params)
+        self._truth.inputs.append([manifest for manifest, _ in self._files.grant.inputs])
+        self._truth.began.append(self.world.now)
         self._files.begun = True
         if self._fate == "spawn_failed":
             self._end(FATES["spawn_failed"])
@@ -148,7 +171,8 @@ class Command(Process):
             self._log(torn=True)
         elif verdict["cause"] == "cancelled":
             self._print(b"bye\n")
-        self._truth.fate = verdict
+        self._truth.fate, self._truth.ended = verdict, self.world.now
+        self._files.left = self._truth.left = verdict is FATES["ok"]
         self._files.exit = verdict
         self.kill()
         self._tell()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from turnout.model.event import EventName
@@ -15,16 +16,18 @@ from turnout.search.arguments import with_params
 from turnout.testing.simulator.memory import Disk, Ledger, Row, Tx
 
 
-def insert_outer(tx: Tx, job: int, spec: JobSpec) -> list[int]:
-    """Its outer runs, as they are submitted; their numbers."""
+def insert_outer(tx: Tx, job: int, spec: JobSpec, blocked: Sequence[int] | None = None) -> list[int]:
+    """Its outer runs, as they are submitted; their numbers. Those of a step are `blocked`: each waits for so many."""
     numbers = []
     for outer in range(spec.outer_runs):
         number = 1 + sum(1 for row in tx.disk.rows.values() if not row.child)
         target, queue, own = _place(job, spec, outer)
         ledger = Ledger(tx)
-        run = spec.runs[0]
-        row = Row(run_name(number), number, 0, job, target, queue, own, run.argv, dict(run.params))
-        insert_run(tx, ledger, row, spec, planned=spec.children_of(outer))
+        run = spec.runs[outer if own is None and len(spec.runs) > 1 else 0]
+        said = run.argv, dict(run.params), run.outputs, run.label or spec.label or ""
+        row = Row(run_name(number), number, 0, job, target, queue, own, *said)
+        waits = None if blocked is None else blocked[outer]
+        insert_run(tx, ledger, row, spec, planned=spec.children_of(outer), blocked=waits)
         ledger.flush()
         numbers.append(number)
     return numbers
@@ -40,9 +43,10 @@ def _place(job: int, spec: JobSpec, outer: int) -> tuple[str, str, int | None]:
 
 
 def insert_run(
-    tx: Tx, ledger: Ledger, row: Row, spec: JobSpec, *, planned: int = 0, parent: RunRecord | None = None
-) -> RunRecord:
-    """Created and queued."""
+    tx: Tx, ledger: Ledger, row: Row, spec: JobSpec, *, planned: int = 0, parent: RunRecord | None = None,
+    blocked: int | None = None,
+) -> RunRecord:  # fmt: skip
+    """Created, and queued unless it is `blocked`; None = it is of no step."""
     disk = tx.disk
     disk.runs += 1
     disk.rows[disk.runs] = row
@@ -51,9 +55,11 @@ def insert_run(
         id=disk.runs, state=RunState.CREATED, priority=spec.priority, failures_left=spec.retry.failures,
         losses_left=spec.retry.losses, children_planned=planned, remaining=0 if is_sought else planned,
         stage=Stage.OPEN if is_sought else Stage.NONE, parent=parent.id if parent is not None else None,
+        blocked=blocked or 0, step=int(blocked is not None),
     )  # fmt: skip
     ledger.add(record)
-    return ledger.apply(machine.enqueue(ledger.note(record.id, EventName.CREATED, {}), tx.now))
+    created = ledger.note(record.id, EventName.CREATED, {})
+    return created if created.blocked else ledger.apply(machine.enqueue(created, tx.now))
 
 
 def parents_of(disk: Disk, job: int) -> list[int]:
@@ -138,7 +144,9 @@ def make_child(
         argv = with_params(argv, given, prefix=spec.search.prefix, slots=spec.search.slots)
         params = {**params, **given}
     name = run_name(row.number, index)
-    child = Row(name, row.number, index, row.job, row.target, row.queue, row.outer, argv, params)
+    child = Row(
+        name, row.number, index, row.job, row.target, row.queue, row.outer, argv, params, row.outputs, row.label
+    )
     ledger.apply(machine.make_child(parent, index, name, remaining))
     return insert_run(tx, ledger, child, spec, parent=parent)
 

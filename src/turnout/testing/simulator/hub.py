@@ -12,13 +12,14 @@ from turnout.engine.changing import Change
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.steer import Cancelled
-from turnout.engine.submit import Submission
+from turnout.engine.submit import PipelineSubmission, Submission
 from turnout.model.spec import JobSpec
 from turnout.schedule.lease import LeaseTable
 from turnout.schedule.record import RunRecord
 from turnout.store.agents import Agent
 from turnout.store.searches import Standing
 from turnout.testing.simulator.link import Call, Handler, Refused
+from turnout.testing.simulator.memory import Graph
 from turnout.testing.simulator.world import LEASE, Killed, Process, World
 from turnout.wire.messages import Attempt, Grant, Hello, Orders, Poll, Report, Welcome
 
@@ -33,16 +34,20 @@ class Engine(Protocol):
 
     def recover(self) -> None: ...
     def tend(self, now: float) -> None: ...
+    def look(self) -> None:
+        """After what concerns pipelines was written, and once at its begin."""
+
     def agent_of(self, token: str) -> Agent | None: ...
     def welcome(self, agent: Agent, hello: Hello) -> Future[Welcome]: ...
     def hear(self, session: Session, poll: Poll) -> list[Attempt]: ...
     def take(self, session: Session) -> Future[list[Grant]] | None: ...
     def report(self, session: Session, telling: Telling) -> Future[Receipt]: ...
     def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders: ...
-    def submit(self, submission: Submission) -> Future[dict[str, object]]: ...
-    def cancel(self, runs: list[int]) -> Future[list[Cancelled]]: ...
+    def submit(self, submission: Submission | PipelineSubmission) -> Future[dict[str, object]]: ...
+    def cancel(self, runs: list[int], *, by: str = "user", job: int | None = None) -> Future[list[Cancelled]]: ...
     def restart(self, runs: list[int]) -> Future[list[RunRecord]]: ...
     def change(self, key: str, job: int, asked: Change) -> Future[dict[str, object]]: ...
+    def resume(self, key: str, job: int) -> Future[dict[str, object]]: ...
     def runs_of(self, names: list[str]) -> list[int]: ...
 
 
@@ -59,17 +64,19 @@ class _Waiting:
 
 
 class Watched:
-    """Rows of runs; `look` after each piece of work of a transaction tells `on_change` of those that changed, and then
-    `on_search` of each search, with the runs of its job."""
+    """Rows of runs; `look` after each piece of work of a transaction tells `on_change` of those that changed, then
+    `on_search` of each search, with the runs of its job, and `on_graph` of all pipelines, with all runs."""
 
     def __init__(
         self,
         on_change: Callable[[RunRecord | None, RunRecord], None],
         on_search: Callable[[Standing, JobSpec, list[RunRecord]], None],
+        on_graph: Callable[[Graph, Mapping[int, RunRecord], Mapping[int, int]], None],
     ) -> None:
         self.known: dict[int, RunRecord] = {}
         self._on_change = on_change
         self._on_search = on_search
+        self._on_graph = on_graph
 
     def look(
         self,
@@ -77,6 +84,7 @@ class Watched:
         searches: Mapping[int, Standing],
         specs: Mapping[int, JobSpec],
         jobs: Mapping[int, int],
+        graph: Graph,
     ) -> None:
         """`searches` and their `specs` by their jobs; `jobs` are those of the runs."""
         has_changed = False
@@ -90,6 +98,8 @@ class Watched:
             for job, standing in searches.items():
                 mine = [record for run, record in self.known.items() if jobs[run] == job]
                 self._on_search(standing, specs[job], mine)
+        if graph.steps:
+            self._on_graph(graph, self.known, jobs)
 
 
 class Writer:
@@ -160,6 +170,7 @@ class Hub(Process):
     def _boot(self) -> None:
         self.engine = self._make(self)
         self.engine.recover()
+        self.engine.look()
         self._round()
 
     def crash(self) -> None:
@@ -241,15 +252,30 @@ class Hub(Process):
 
         self._then(reporting, call, told)
 
-    def on_submit(self, submission: Submission, call: Call) -> None:
+    def on_submit(self, submission: Submission | PipelineSubmission, call: Call) -> None:
         self._then(self.engine.submit(submission), call, lambda answer: self._answer(call, answer))
 
     def on_cancel(self, names: list[str], call: Call) -> None:
+        self._cancel(self.engine.cancel(self.engine.runs_of(names)), call)
+
+    def on_cancel_all(self, job: int, call: Call) -> None:
+        """Of a pipeline."""
+        self._cancel(self.engine.cancel([], job=job), call)
+
+    def _cancel(self, cancelling: Future[list[Cancelled]], call: Call) -> None:
         def cancelled(done: list[Cancelled]) -> None:
-            self.publish({f"agent:{item.agent}" for item in done if item.agent is not None})
+            self._tell_agents(done)
             self._answer(call, done)
 
-        self._then(self.engine.cancel(self.engine.runs_of(names)), call, cancelled)
+        self._then(cancelling, call, cancelled)
+
+    def end_pipeline(self, job: int) -> None:
+        """For the engine: the first failure shall end all of it."""
+        ending = self.engine.cancel([], by="--fail-fast", job=job)
+        ending.add_done_callback(lambda future: self._tell_agents(future.result()))
+
+    def _tell_agents(self, cancelled: list[Cancelled]) -> None:
+        self.publish({f"agent:{item.agent}" for item in cancelled if item.agent is not None})
 
     def on_restart(self, names: list[str], call: Call) -> None:
         def restarted(asked: list[RunRecord]) -> None:
@@ -260,6 +286,9 @@ class Hub(Process):
 
     def on_change(self, key: str, job: int, asked: Change, call: Call) -> None:
         self._then(self.engine.change(key, job, asked), call, lambda answer: self._answer(call, answer))
+
+    def on_resume(self, key: str, job: int, call: Call) -> None:
+        self._then(self.engine.resume(key, job), call, lambda answer: self._answer(call, answer))
 
     def _agent(self, token: str, call: Call) -> Agent | None:
         agent = self.engine.agent_of(token)
@@ -315,6 +344,8 @@ class Hub(Process):
         if not self._woken and any(topic.startswith("queue") for topic in topics):
             self._woken = True
             self.after(0.0, self._look_now)
+        if "pipelines" in topics:
+            self.after(0.0, self.engine.look)
         for waiting in self._polls:
             session = waiting.session
             if not topics.isdisjoint((f"queue:{session.queue}", "queue", f"agent:{session.agent}")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from turnout.testing.simulator.command import Files
+from turnout.testing.simulator.command import Files, manifest_of
 from turnout.testing.simulator.node import Held, Machine, Phase
 from turnout.testing.simulator.world import Process
 from turnout.wire.messages import Attempt, Grant, Stop, Welcome
@@ -150,7 +150,7 @@ class Keeper(Process):
 
     def _captured(self, held: Held) -> None:
         if held.phase is Phase.ENDED:
-            held.result = {"files": 0, **held.shipping.seal()}
+            held.result = {"files": 0, **held.shipping.seal(), **_left(held)}
             held.phase = Phase.CAPTURED
 
     def _stop(self, stop: Stop) -> bool:
@@ -190,3 +190,10 @@ class Keeper(Process):
         held.files.watcher = None
         if held.files.command is not None:
             held.files.command.end_tree()
+
+
+def _left(held: Held) -> dict[str, object]:
+    """What there is of that which it has to leave."""
+    if not held.grant.outputs:
+        return {}
+    return {"manifest": manifest_of(*held.ref)} if held.files.left else {"missing": list(held.grant.outputs)}

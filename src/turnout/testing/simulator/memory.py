@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from turnout.model.event import EventName
 from turnout.model.spec import JobSpec
 from turnout.model.state import ON_NODE, TERMINAL, RunState
 from turnout.plugin.sampler import Proposal
-from turnout.schedule import machine
 from turnout.schedule.record import Data, RunRecord, Step
 from turnout.schedule.replay import PastEvent
 from turnout.store.agents import Agent
@@ -31,6 +31,32 @@ class Row:
     outer: int | None = None
     argv: tuple[str, ...] = ()
     params: dict[str, object] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    label: str = ""
+
+
+@dataclass(slots=True)
+class StepRow:
+    """What a job is as a step of a pipeline: `blocked` counts the steps that it waits for, `open` its runs that are not
+    over; `unmade`: these are still to be made by `late`; `bears_failures`: also when those before did not end well."""
+
+    pipeline: int
+    name: str
+    blocked: int
+    open: int
+    late: dict[str, Any] | None
+    unmade: bool
+    bears_failures: bool = False
+
+
+@dataclass(slots=True)
+class Graph:
+    """What pipelines are beside their runs: `steps` by their jobs, and who waits for whom: (needed, who needs it), of
+    runs and of whole steps."""
+
+    steps: dict[int, StepRow] = field(default_factory=dict)
+    run_needs: set[tuple[int, int]] = field(default_factory=set)
+    step_needs: set[tuple[int, int]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -53,6 +79,9 @@ class Disk:
     searches: dict[int, Standing] = field(default_factory=dict)
     """by their jobs"""
     proposals: dict[int, list[Proposal]] = field(default_factory=dict)
+    graph: Graph = field(default_factory=Graph)
+    after: dict[int, str] = field(default_factory=dict)
+    """of runs, the manifest of what they left"""
     agents: dict[int, Agent] = field(default_factory=dict)
     tokens: dict[int, str] = field(default_factory=dict)
     boots: dict[int, str] = field(default_factory=dict)
@@ -82,8 +111,8 @@ class Ledger:
         self._events: list[tuple[int, PastEvent]] = []
 
     def load(self, runs: Iterable[int]) -> None:
-        for run in runs:
-            if run not in self._new and run in self._tx.disk.records:
+        for run in sorted(set(runs) - self._new.keys()):
+            if run in self._tx.disk.records:
                 self._old[run] = self._new[run] = self._tx.disk.records[run]
 
     def add(self, record: RunRecord) -> None:
@@ -126,14 +155,3 @@ class Ledger:
             seq += 1
             self._events.append((record.id, PastEvent(self._tx.now, name, data)))
         return record if seq == record.event_seq else record._replace(event_seq=seq)
-
-
-def close_children(ledger: Ledger, now: float) -> None:
-    """Tells the parents of those children that just ended."""
-    for child in ledger.ended():
-        if child.parent is not None:
-            ledger.load([child.parent])
-            parent = ledger.get(child.parent)
-            assert parent is not None
-            if not parent.is_terminal:
-                ledger.apply(machine.child_ended(parent, child, now))

@@ -13,7 +13,7 @@ from turnout.engine.quiet import Quiet
 from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session
 from turnout.engine.steer import Cancelled
-from turnout.engine.submit import Submission
+from turnout.engine.submit import PipelineSubmission, Submission
 from turnout.engine.take import Taken, Taker
 from turnout.engine.target import Target
 from turnout.model.state import Reason
@@ -23,6 +23,7 @@ from turnout.store.agents import Agent, AgentState
 from turnout.store.ledger import is_waiting
 from turnout.testing.simulator import actions, seeking
 from turnout.testing.simulator.desk import Desk
+from turnout.testing.simulator.expander import Expander
 from turnout.testing.simulator.hub import Hub, Watched, Writer
 from turnout.testing.simulator.link import Refused
 from turnout.testing.simulator.memory import Disk, Tx
@@ -54,6 +55,7 @@ class ModelEngine:
         self._quiet = Quiet()
         self._next_glance = 0.0
         self._desk = Desk(disk, Makers(lives), self._writer.write, self._end)
+        self._expander = Expander(hub, disk, self._writer.write, hub.end_pipeline)
 
     def _transact(self, works: list[Callable[[Tx], Any]]) -> tuple[list[Any], set[str]]:
         tx = Tx(self._disk, self._hub.world.clock.time())
@@ -63,8 +65,9 @@ class ModelEngine:
                 results.append(work(tx))
             except Refused as refusal:
                 results.append(refusal)
-            jobs = {run: row.job for run, row in self._disk.rows.items()} if self._disk.searches else {}
-            self._watched.look(self._disk.records.values(), self._disk.searches, self._disk.jobs, jobs)
+            disk = self._disk
+            jobs = {run: row.job for run, row in disk.rows.items()} if disk.searches or disk.graph.steps else {}
+            self._watched.look(disk.records.values(), disk.searches, disk.jobs, jobs, disk.graph)
         self._hub.world.seen |= tx.seen
         self._quiet.stir(tx.touched)
         return results, tx.touched
@@ -145,13 +148,15 @@ class ModelEngine:
 
     # --- people -------------------------------------------------------------------------------------------------------
 
-    def submit(self, submission: Submission) -> Future[dict[str, object]]:
+    def submit(self, submission: Submission | PipelineSubmission) -> Future[dict[str, object]]:
+        if isinstance(submission, PipelineSubmission):
+            return self._writer.submit(lambda tx: actions.submit_pipeline(tx, submission))
         return self._writer.submit(lambda tx: actions.submit(tx, submission))
 
     def runs_of(self, names: list[str]) -> list[int]:
         return [run for run, row in self._disk.rows.items() if row.name in names]
 
-    def cancel(self, runs: list[int]) -> Future[list[Cancelled]]:
+    def cancel(self, runs: list[int], *, by: str = "user", job: int | None = None) -> Future[list[Cancelled]]:
         def answer(cancelled: list[Cancelled]) -> list[Cancelled]:
             for item in cancelled:
                 session = self._sessions.get(item.agent) if item.agent is not None else None
@@ -159,7 +164,7 @@ class ModelEngine:
                     session.stops[item.run, item.attempt] = Stop(item.run, item.attempt, Cause.CANCELLED)
             return cancelled
 
-        return _then(self._writer.submit(lambda tx: actions.cancel(tx, runs)), answer)
+        return _then(self._writer.submit(lambda tx: actions.cancel(tx, runs, by=by, job=job)), answer)
 
     def restart(self, runs: list[int]) -> Future[list[RunRecord]]:
         def answer(asked: list[RunRecord]) -> list[RunRecord]:
@@ -175,6 +180,9 @@ class ModelEngine:
     def change(self, key: str, job: int, asked: Change) -> Future[dict[str, object]]:
         return self._writer.submit(lambda tx: seeking.change(tx, key, job, asked))
 
+    def resume(self, key: str, job: int) -> Future[dict[str, object]]:
+        raise NotImplementedError("only the real engine takes pipelines up again")
+
     def _end(self, runs: list[RunRecord]) -> None:
         """Their nodes have to end them."""
         for record in runs:
@@ -183,6 +191,9 @@ class ModelEngine:
                 stop = Stop(record.id, record.attempt, record.cancel.order)
                 session.stops.setdefault((record.id, record.attempt), stop)
         self._hub.publish({f"agent:{record.agent}" for record in runs})
+
+    def look(self) -> None:
+        self._expander.look()
 
     # --- the fleet ----------------------------------------------------------------------------------------------------
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from turnout.engine.steer import Cancelled
-from turnout.engine.submit import Submission
+from turnout.engine.submit import PipelineSubmission, Submission
 from turnout.model.ids import parse_job_name
+from turnout.model.pipeline import PipelineSpec
 from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec, Schedule
 from turnout.schedule.record import RunRecord
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Line, Weather
+from turnout.testing.simulator.planners import Planner, choose_pipeline
 from turnout.testing.simulator.seekers import Seeker, choose_search
 from turnout.testing.simulator.world import LEASE, Process, World
 from turnout.wire.messages import Attempt
@@ -25,13 +27,22 @@ _RETRIES = (
 
 @dataclass(slots=True)
 class Asked:
-    """One submission, all the answers that came, and how often it was sent. Who is not `patient` sends it once."""
+    """One submission, all the answers that came, and how often it was sent. Who is not `patient` sends it once. Of a
+    `pipeline`, `spec` is what its steps have in common."""
 
     key: str
     spec: JobSpec
     answers: list[dict[str, object]] = field(default_factory=list)
     sent: int = 0
     patient: bool = True
+    pipeline: PipelineSpec | None = None
+
+    @property
+    def submission(self) -> Submission | PipelineSubmission:
+        body = self.key.encode()
+        if self.pipeline is not None:
+            return PipelineSubmission(spec=self.pipeline, principal="person", key=self.key, body=body)
+        return Submission(spec=self.spec, principal="person", key=self.key, body=body)
 
 
 #: What jobs ask for by turns; a node has two.
@@ -39,14 +50,20 @@ _GPUS = (None, None, 1, None, None, 2, None)
 
 
 class Person(Process):
-    """Submits jobs to `targets`, searches too if it `seeks`, and cancels and restarts some of what it got."""
+    """Submits jobs to `targets`, searches too if it `seeks`, pipelines if it `plans`, and cancels and restarts some of
+    what it got."""
 
-    def __init__(self, world: World, hub: Hub, weather: Weather, targets: list[str], *, seeks: bool = False) -> None:
+    def __init__(
+        self, world: World, hub: Hub, weather: Weather, targets: list[str], *, seeks: bool = False, plans: bool = False,
+        resumes: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(world, "person")
         self._hub = hub
         self._line = Line(world, weather, self, hub.receive)
         self._targets = targets
         self._seeks = seeks
+        self._plans, self._resumes = plans, resumes
+        self.planner = Planner(self, hub, self._line, resumes=resumes)
         self.asked: list[Asked] = []
         self.cancelled: dict[str, str] = {}
         """what the last answer to a cancel said of each run"""
@@ -63,6 +80,11 @@ class Person(Process):
         for number in range(self.world.rng.choice((1, 1, 2)) if self._seeks else 0):
             key = f"search{number}"
             self.asked.append(asked := Asked(key, choose_search(self.world.rng, key, self._targets)))
+            self.after(self.world.rng.uniform(0.0, until), partial(self._submit, asked))
+        for number in range(self.world.rng.choice((1, 1, 2, 3)) if self._plans else 0):
+            pipeline = choose_pipeline(self.world.rng, f"pipeline{number}", self._targets, is_plain=self._resumes)
+            self.asked.append(asked := Asked(f"pipeline{number}", pipeline.job, pipeline=pipeline))
+            asked.patient = self.world.rng.random() < 0.9
             self.after(self.world.rng.uniform(0.0, until), partial(self._submit, asked))
 
     @property
@@ -91,17 +113,20 @@ class Person(Process):
         asked.sent += 1
         if asked.sent > 1:
             self.world.sometimes("submission repeated")
-        submission = Submission(spec=asked.spec, principal="person", key=asked.key, body=asked.key.encode())
         self._line.ask(
-            partial(self._hub.on_submit, submission), timeout=LEASE,
+            partial(self._hub.on_submit, asked.submission), timeout=LEASE,
             on_answer=partial(self._submitted, asked), on_trouble=partial(self._not_submitted, asked),
         )  # fmt: skip
 
     def _submitted(self, asked: Asked, answer: object) -> None:
         assert isinstance(answer, dict)
         asked.answers.append(answer)
-        self.world.note("person", "got", answer)
-        names = [str(name) for name in answer["runs"]]
+        self.world.note("person", "got", {name: answer[name] for name in ("job", "runs", "steps") if name in answer})
+        if asked.pipeline is not None:
+            names = self.planner.choose_runs(answer)
+            self.planner.tend(answer)
+        else:
+            names = [str(name) for name in answer["runs"]]
         if asked.spec.search is not None and len(asked.answers) == 1:
             Seeker(self, self._hub, self._line, asked.key, parse_job_name(str(answer["job"])) or 0).begin()
         if asked.spec.search is not None:

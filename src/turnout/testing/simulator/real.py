@@ -18,18 +18,21 @@ from turnout.engine import dispatch as dispatch_module
 from turnout.engine.changing import Change, change
 from turnout.engine.desk import Desk
 from turnout.engine.dispatch import Dispatch
+from turnout.engine.expanding import Expander
 from turnout.engine.fleet import Fleet
 from turnout.engine.pool import Pool
 from turnout.engine.quiet import Quiet
 from turnout.engine.report import Receipt, Telling
+from turnout.engine.resuming import resume
 from turnout.engine.sessions import Session
 from turnout.engine.steer import Cancelled
-from turnout.engine.submit import Submission, submit
+from turnout.engine.submit import PipelineSubmission, Submission, submit, submit_pipeline
 from turnout.engine.target import Target
 from turnout.errors import TurnoutError
 from turnout.model.event import EventName
 from turnout.model.ids import parse_job_name, run_name
 from turnout.model.spec import JobSpec
+from turnout.pipeline import languages
 from turnout.plugin.sampler import Proposal
 from turnout.schedule.record import RunRecord
 from turnout.schedule.replay import PastEvent
@@ -39,17 +42,21 @@ from turnout.store.agents import Agent, find_by_token
 from turnout.store.jobs import load_jobs
 from turnout.store.ledger import RECORD_COLUMNS, to_record
 from turnout.store.metrics import Series
+from turnout.store.pipelines import LateStep
 from turnout.store.requests import once
 from turnout.store.searches import OVER, Standing
 from turnout.store.streams import Mark
 from turnout.store.writer import Tx
-from turnout.testing.simulator.command import Truth
+from turnout.testing.simulator.command import Truth, left_in
+from turnout.testing.simulator.expander import put_off
 from turnout.testing.simulator.hub import Hub, Watched, Writer
 from turnout.testing.simulator.link import Refused
-from turnout.testing.simulator.memory import Disk, Row
+from turnout.testing.simulator.memory import Disk, Graph, Row, StepRow
 from turnout.testing.simulator.model import GLANCE, IDLE, MAX_RUNS, NODE
 from turnout.testing.simulator.people import Asked
+from turnout.testing.simulator.planners import LANGUAGE, Later
 from turnout.testing.simulator.sampling import Life, Makers
+from turnout.wire import manifest
 from turnout.wire.messages import Attempt, Grant, Hello, Orders, Poll, Welcome
 
 
@@ -68,6 +75,19 @@ class Database:
         found = [searches_module.standing(connection, job) for job in list(jobs)]
         return {standing.job: standing for standing in found if standing is not None}
 
+    def graph(self, connection: sa.Connection) -> Graph:
+        jobs = connection.execute(sa.select(schema.jobs).where(schema.jobs.c.pipeline.is_not(None)))
+        steps = {row.id: _step_row(row) for row in jobs}
+        if not steps:
+            return Graph()
+        needs = [{tuple(row) for row in connection.execute(sa.select(each))} for each in _NEEDS]
+        return Graph(steps, *needs)
+
+    @property
+    def current_graph(self) -> Graph:
+        with self.engine.connect() as connection:
+            return self.graph(connection)
+
     @property
     def is_searching(self) -> bool:
         with self.engine.connect() as connection:
@@ -80,9 +100,13 @@ class Database:
             disk.records = {record.id: record for record in self.records(connection)}
             for row in connection.execute(sa.select(schema.runs)):
                 name = run_name(row.number, row.child or None)
-                said = tuple(json.loads(row.argv)), json.loads(row.params)
+                outputs = tuple(json.loads(row.outputs)) if row.outputs else ()
+                said: Any = tuple(json.loads(row.argv)), json.loads(row.params), outputs, row.label or ""
                 place = row.target, row.queue, row.outer
                 disk.rows[row.id] = Row(name, row.number, row.child, row.job_id, *place, *said)
+                if row.after:
+                    disk.after[row.id] = row.after
+            disk.graph = self.graph(connection)
             disk.searches = self.searches(connection)
             disk.proposals = {job: [] for job in disk.searches}
             for row in connection.execute(sa.select(schema.proposals).order_by(schema.proposals.c.number)):
@@ -98,12 +122,28 @@ class Database:
             for row in connection.execute(sa.select(schema.output).order_by(schema.output.c.start)):
                 disk.output.setdefault((row.run_id, row.attempt), bytearray()).extend(row.content)
             stored = _points(connection)
-        specs = {one.key: one.spec for one in asked}
-        for key, answer in disk.answers.items():
-            if key in specs:
-                disk.jobs[parse_job_name(str(answer["job"])) or 0] = specs[key]
+        for one in asked:
+            if one.key in disk.answers:
+                disk.jobs.update(_specs(one, disk.answers[one.key]))
         disk.points = _attribute(disk, truths, stored)
         return disk
+
+
+_NEEDS = (schema.run_needs, schema.step_needs)
+
+
+def _step_row(row: Any) -> StepRow:
+    late = json.loads(row.late) if row.late else None
+    return StepRow(row.pipeline, row.step, row.blocked, row.open, late, bool(row.unmade), bool(row.bears_failures))
+
+
+def _specs(asked: Asked, answer: Any) -> dict[int, JobSpec]:
+    """By the jobs that were made of a submission."""
+    found = {parse_job_name(str(answer["job"])) or 0: asked.spec}
+    if asked.pipeline is not None:
+        for step in asked.pipeline.steps:
+            found[parse_job_name(answer["steps"][step.name]["job"]) or 0] = step.job
+    return found
 
 
 def _points(connection: sa.Connection) -> dict[int, Counter[int]]:
@@ -147,6 +187,7 @@ class RealEngine:
             store, hub.sessions, max_runs=lambda _agent, _cpus: MAX_RUNS, idle=lambda _agent: IDLE, quiet=self._quiet
         )
         self._desk = Desk(store, self._end, Makers(lives))
+        self._expander = _Expander(hub, store, hub.end_pipeline)
         self._next_glance = 0.0
         self._known: dict[int, JobSpec] = {}
         self._told: set[int] = set()
@@ -176,9 +217,12 @@ class RealEngine:
 
     def _look(self, connection: sa.Connection) -> None:
         searches = self._database.searches(connection)
-        runs = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.job_id)) if searches else ()
+        graph = self._database.graph(connection)
+        is_any = searches or graph.steps
+        runs = connection.execute(sa.select(schema.runs.c.id, schema.runs.c.job_id)) if is_any else ()
         jobs = {row.id: row.job_id for row in runs}
-        self._watched.look(self._database.records(connection), searches, self._specs(connection, searches), jobs)
+        specs = self._specs(connection, searches)
+        self._watched.look(self._database.records(connection), searches, specs, jobs, graph)
 
     def _specs(self, connection: sa.Connection, jobs: Iterable[int]) -> dict[int, JobSpec]:
         missing = set(jobs) - self._known.keys()
@@ -194,6 +238,9 @@ class RealEngine:
         self._next_glance = now + GLANCE if is_glance else self._next_glance
         for job in jobs:
             self._desk.tend(job, self._told, is_glance=is_glance)
+
+    def look(self) -> None:
+        self._expander.look()
 
     def _end(self, runs: list[RunRecord]) -> None:
         self.dispatch.end(runs)
@@ -218,17 +265,22 @@ class RealEngine:
     def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders:
         return self.dispatch.orders(session, fenced, receipt)
 
-    def submit(self, submission: Submission) -> Future[dict[str, object]]:
+    def submit(self, submission: Submission | PipelineSubmission) -> Future[dict[str, object]]:
+        if isinstance(submission, PipelineSubmission):
+            return self._writer.submit(lambda tx: submit_pipeline(tx, submission))
         return self._writer.submit(lambda tx: submit(tx, submission))
 
-    def cancel(self, runs: list[int]) -> Future[list[Cancelled]]:
-        return self.dispatch.cancel(runs, by="user")
+    def cancel(self, runs: list[int], *, by: str = "user", job: int | None = None) -> Future[list[Cancelled]]:
+        return self.dispatch.cancel(runs, by=by, job=job)
 
     def restart(self, runs: list[int]) -> Future[list[RunRecord]]:
         return self.dispatch.restart(runs, by="user")
 
     def change(self, key: str, job: int, asked: Change) -> Future[dict[str, object]]:
         return self._writer.submit(lambda tx: once(tx, key, key, lambda: change(tx, job, asked)))
+
+    def resume(self, key: str, job: int) -> Future[dict[str, object]]:
+        return self._writer.submit(lambda tx: once(tx, key, key, lambda: resume(tx, job)))
 
     def runs_of(self, names: list[str]) -> list[int]:
         with self._database.engine.connect() as connection:
@@ -241,6 +293,25 @@ class _Fleet(Fleet):
 
     def _tend(self, pool: Pool, now: float, waiting: list[str]) -> None:
         pool.tend(now, waiting)
+
+
+class _Expander(Expander):
+    """Between its look and what it makes, anything may happen."""
+
+    def __init__(self, hub: Hub, store: Any, end: Callable[[int], None]) -> None:
+        blobs: Any = _Blobs()
+        super().__init__(store, blobs, end)
+        self._hub = hub
+
+    def _expand(self, step: LateStep) -> None:
+        put_off(self._hub, lambda: super(_Expander, self)._expand(step))
+
+
+class _Blobs:
+    """The manifests of what runs left."""
+
+    def read(self, digest: str) -> bytes:
+        return manifest.encode([manifest.Entry(left_in(digest), 0o644, 0, "0" * 64)])
 
 
 class _Store:
@@ -259,7 +330,8 @@ class _Store:
 
 @contextmanager
 def clock_of(hub: Hub) -> Iterator[None]:
-    """While this lasts, the engine reads the hub's simulated clock."""
+    """While this lasts, the engine reads the hub's simulated clock, and knows the language of simulated steps."""
     clock = mock.Mock(monotonic=hub.monotonic, time=hub.world.clock.time)
-    with mock.patch.object(dispatch_module, "time", clock), mock.patch.object(desk_module, "time", clock):
+    language = mock.patch.dict(languages._LATE, {LANGUAGE: Later.of})
+    with language, mock.patch.object(dispatch_module, "time", clock), mock.patch.object(desk_module, "time", clock):
         yield

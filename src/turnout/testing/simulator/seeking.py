@@ -12,9 +12,9 @@ from turnout.schedule import machine
 from turnout.schedule.record import Cause, Refusal, RunRecord
 from turnout.search.budget import Decision
 from turnout.store.searches import ACTIVE, OVER, PAUSED, Standing
-from turnout.testing.simulator import family
+from turnout.testing.simulator import family, following
 from turnout.testing.simulator.link import Refused
-from turnout.testing.simulator.memory import Disk, Ledger, Tx, close_children
+from turnout.testing.simulator.memory import Disk, Ledger, Tx
 from turnout.wire.messages import Attempt
 
 
@@ -52,7 +52,7 @@ def make(tx: Tx, move: Move) -> list[RunRecord] | None:
         stops |= dict.fromkeys((run for run in live if run not in stops), (Cause.BUDGET, move.decision.why))
     ended = _stop(tx, ledger, stops)
     _stock(tx, ledger, parents, move)
-    close_children(ledger, tx.now)
+    following.settle(tx, ledger)
     ledger.flush()
     _note(tx, move, is_finished=move.is_last and not family.parents_of(tx.disk, job))
     tx.touched.add("queue")

@@ -18,10 +18,12 @@ from turnout.testing.simulator.memory import Disk
 from turnout.testing.simulator.model import ModelEngine
 from turnout.testing.simulator.node import Machine
 from turnout.testing.simulator.people import Person
+from turnout.testing.simulator.pipeline_checks import check_pipelines
 from turnout.testing.simulator.real import Database, RealEngine, clock_of
 from turnout.testing.simulator.sampling import Life
 from turnout.testing.simulator.search_checks import SearchWatch, check_searches
 from turnout.testing.simulator.siding import Siding
+from turnout.testing.simulator.step_watch import StepWatch
 from turnout.testing.simulator.world import LEASE, Happening, World
 from turnout.testing.simulator.yard import Yard
 from turnout.wire.messages import Attempt, Grant
@@ -58,25 +60,26 @@ class Outcome:
 
 class Simulation:
     """Made whole by its seed; `run` once. `real`: with the real engine on SQLite instead of its model. `sites`: what
-    there is are sites with queues of their own, which the model does not know. `searches`: people submit those, too.
+    there is are sites with queues of their own, which the model does not know. `searches`, `pipelines`: people submit
+    those, too; `resumes`: they take pipelines up again, which the model does not know either.
     `spared`: kinds of faults that do not happen."""
 
     def __init__(
-        self, seed: int, *, real: bool = False, sites: bool = False, searches: bool = False,
-        spared: frozenset[str] = frozenset(), verbose: bool = False,
+        self, seed: int, *, real: bool = False, sites: bool = False, searches: bool = False, pipelines: bool = False,
+        resumes: bool = False, spared: frozenset[str] = frozenset(), verbose: bool = False,
     ) -> None:  # fmt: skip
         self.world = world = World(seed, verbose=verbose)
         self.weather = Weather()
         self.truths: dict[Attempt, Truth] = {}
         self.disk = Disk()
         self.database = Database() if real else None
-        self.watched = Watched(self._changed, SearchWatch(world).look)
+        self.watched = Watched(self._changed, SearchWatch(world).look, StepWatch().look)
         self.lives: list[Life] = []
         self.hub = Hub(world, self._engine)
         names = ["left", "right"][: world.rng.choice((1, 2, 2))]
         self.has_sites = sites
         self.yards = {name: (Siding if sites else Yard)(self._machine(name), self._agent) for name in names}
-        self.person = Person(world, self.hub, self.weather, names, seeks=searches)
+        self.person = Person(world, self.hub, self.weather, names, seeks=searches, plans=pipelines, resumes=resumes)
         self.faults = Faults(world, self.hub, list(self.yards.values()), self.weather, _FAULTS_SECONDS, spared)
 
     def run(self) -> Outcome:
@@ -89,6 +92,7 @@ class Simulation:
                 self.disk = self.database.export(self.person.asked, self.truths)
             check_end(self.disk, self.person, self.truths)
             check_searches(self.disk, self.person, self.truths, self.lives)
+            check_pipelines(self.disk, self.person, self.truths, self.faults.kinds)
             self._check_processes()
         except Exception as error:
             problem = error
@@ -120,7 +124,12 @@ class Simulation:
     def _is_over(self) -> bool:
         if self.world.faulty or self.person.is_waiting:
             return False
-        return all(record.is_terminal for record in self.watched.known.values()) and not self._is_searching()
+        is_idle = not self._is_searching() and not self._has_unmade()
+        return is_idle and all(record.is_terminal for record in self.watched.known.values())
+
+    def _has_unmade(self) -> bool:
+        graph = self.disk.graph if self.database is None else self.database.current_graph
+        return any(step.unmade for step in graph.steps.values())
 
     def _is_searching(self) -> bool:
         if self.database is not None:
@@ -160,8 +169,17 @@ def _fate(grant: Grant) -> str:
 
 
 def simulate(
-    seed: int, *, real: bool = False, sites: bool = False, searches: bool = False,
-    spared: frozenset[str] = frozenset(), verbose: bool = False,
+    seed: int, *, real: bool = False, sites: bool = False, searches: bool = False, pipelines: bool = False,
+    resumes: bool = False, spared: frozenset[str] = frozenset(), verbose: bool = False,
 ) -> Outcome:  # fmt: skip
     """Plays the simulation of that seed to its end."""
-    return Simulation(seed, real=real, sites=sites, searches=searches, spared=spared, verbose=verbose).run()
+    return Simulation(
+        seed,
+        real=real,
+        sites=sites,
+        searches=searches,
+        pipelines=pipelines,
+        resumes=resumes,
+        spared=spared,
+        verbose=verbose,
+    ).run()
