@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from turnout.client import search_file, searching
+from turnout.client import search_file
+from turnout.client.mapping_file import read_mapping
 from turnout.client.preparing import Wish
 from turnout.errors import InvalidInput, NotFound
-from turnout.pipeline import metapipe, native
+from turnout.pipeline import native
 from turnout.pipeline.plan import Plan
 
 #: What Metapipe's files are called.
 SUFFIXES = (".mp", ".metapipe")
 _PIPELINE, _SHARED = "pipeline", "shared"
+_LARGEST = 64 << 20
+#: What stands beside ``pipeline:`` and is not for each step.
+_OF_WHOLE = ("name", "tags", "notify")
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineFile:
-    """`steps` are the wishes for the job of each step, without what is executed; `code` is what is frozen, unless all
-    is done in a `shared` directory."""
+    """`steps` are the wishes for the job of each step, without what is executed; `said` are the keys that a step has
+    itself. `code` is what is frozen, unless all is done in a `shared` directory. `name`, `tags` and `notify` are the
+    pipeline's own."""
 
     plan: Plan
     steps: Mapping[str, Wish]
     code: Path
     shared: str = ""
+    said: Mapping[str, Collection[str]] = field(default_factory=dict)
+    name: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    notify: str | None = None
 
 
 def from_file(path: Path, shared: Path | None = None) -> PipelineFile:
@@ -34,7 +43,7 @@ def from_file(path: Path, shared: Path | None = None) -> PipelineFile:
     the file says."""
     if path.suffix in SUFFIXES:
         return _from_metapipe(path, shared)
-    content = searching.read_mapping(path)
+    content = read_mapping(path, largest=_LARGEST)
     if _PIPELINE not in content:
         hint = f"write `pipeline:` there, with `steps:` below it; files of Metapipe's end in {SUFFIXES[0]}"
         raise InvalidInput(f"{path.name} is no pipeline", hint=hint)
@@ -53,11 +62,16 @@ def _from_native(content: dict[str, Any], path: Path, shared: Path | None) -> Pi
         shared = path.parent / Path(written).expanduser()
     place = "" if shared is None else shared_directory(shared)
     pipeline = native.read(block, path.name, search_file.JOB_KEYS)
+    if "command" in content:
+        raise InvalidInput(f"{path.name}: command: stands beside pipeline:", hint="write it into a step")
     common = _wish(content, path)
     code = common.code or path.parent.resolve()
     plan = native.plan(pipeline, files_in(Path(place) if place else code))
-    wishes = {step.name: _wish({**content, **step.job}, path, f"steps.{step.name}").wish for step in pipeline.steps}
-    return PipelineFile(plan, wishes, code, place)
+    of_all = {key: value for key, value in content.items() if key not in _OF_WHOLE}
+    wishes = {step.name: _wish({**of_all, **step.job}, path, f"steps.{step.name}").wish for step in pipeline.steps}
+    said = {step.name: [key for key, value in step.job.items() if value is not None] for step in pipeline.steps}
+    whole = common.wish
+    return PipelineFile(plan, wishes, code, place, said, name=whole.name, tags=whole.tags, notify=whole.notify)
 
 
 def shared_directory(path: Path) -> str:
@@ -77,6 +91,8 @@ def _wish(content: Mapping[str, Any], path: Path, where: str = "") -> search_fil
 
 
 def _from_metapipe(path: Path, shared: Path | None) -> PipelineFile:
+    from turnout.pipeline import metapipe  # whose grammar takes a while to load
+
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -105,10 +121,10 @@ def files_in(folder: Path) -> Callable[[str], Sequence[str]]:
 
 
 def overridden(file: PipelineFile, **typed: Any) -> PipelineFile:
-    """What was typed is for all steps that do not say otherwise."""
-    given = {name: value for name, value in typed.items() if value is not None}
-    steps = {
-        name: replace(wish, **{key: value for key, value in given.items() if getattr(wish, key) is None})
-        for name, wish in file.steps.items()
-    }
+    """What was typed is for all steps that do not say otherwise themselves: it wins over what the file says for all."""
+    steps = {}
+    for name, wish in file.steps.items():
+        said = file.said.get(name, ())
+        over = {key: value for key, value in typed.items() if value is not None and key not in said}
+        steps[name] = replace(wish, **over, also=() if "target" in over else wish.also)
     return replace(file, steps=steps)

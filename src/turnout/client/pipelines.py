@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from turnout.client import functions
+from turnout.client import ask, functions
 from turnout.client.in_common import InCommon, Once
 from turnout.client.preparing import Hub, Prepared, Wish, prepare
 from turnout.errors import InvalidInput, TurnoutError
@@ -60,21 +60,30 @@ class PreparedPipeline:
 
 def prepare_pipeline(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool = True) -> PreparedPipeline:
     """Checks everything, then freezes `cwd`, once for all steps. Raises what `prepare` does, with the step's name."""
-    common = InCommon()
-    steps = []
+    common, steps = InCommon(), []
+    notify = ask.notice(wish.notify)
     for step in wish.plan.steps:
         try:
             prepared = prepare(_commands(wish, step), home, cwd, remember=remember, common=common)
             _check_function(step, prepared)
         except TurnoutError as error:
             raise type(error)(f"step {step.name}: {error.message}", hint=error.hint) from error
-        spec = replace(prepared.spec, runs=_runs(step, prepared.spec), display=_display(step, prepared.spec))
+        is_own = wish.steps[step.name].notify is not None
+        notify = notify if is_own else prepared.spec.notify
+        spec = replace(
+            prepared.spec, runs=_runs(step, prepared.spec), display=_display(step, prepared.spec),
+            notify=prepared.spec.notify if is_own else None,
+        )  # fmt: skip
         steps.append(PreparedStep(step, replace(prepared, spec=spec)))
-    return PreparedPipeline(wish, tuple(steps))
+    return PreparedPipeline(replace(wish, notify=notify), tuple(steps))
 
 
 def _commands(wish: PipelineWish, step: StepPlan) -> Wish:
     asked = replace(wish.steps[step.name], name=step.name, tags={**wish.tags, **wish.steps[step.name].tags})
+    if asked.notify is None:
+        asked = replace(asked, notify=wish.notify)
+    if asked.also and asked.search is None:
+        raise InvalidInput("only a step with a search may have several targets", hint="write one: `target: NAME`")
     if wish.shared:
         asked = replace(asked, shared=wish.shared, snapshot=False)
     if asked.search is not None and len(step.runs) > 1:

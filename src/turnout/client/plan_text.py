@@ -19,7 +19,18 @@ def lines(plan: Plan) -> Iterator[str]:
         if step.late is not None:
             yield "  its runs are known when those are over"
         for run in step.runs:
-            yield f"  {run.label}  {command(run)}" if run.label else f"  {command(run)}"
+            yield from _lines_of(run)
+
+
+def _lines_of(run: RunPlan) -> Iterator[str]:
+    """A command of several lines stands below the values of its run."""
+    first, *more = command(run).strip("\n").split("\n")
+    if not more:
+        yield f"  {run.label}  {first}" if run.label else f"  {first}"
+        return
+    if run.label:
+        yield f"  {run.label}"
+    yield from (f"{'    ' if run.label else '  '}{line}".rstrip() for line in (first, *more))
 
 
 def waits_for(step: StepPlan) -> list[str]:

@@ -101,8 +101,6 @@ class Pipeline(native.Builder):
             raise InvalidInput(f"steps.{step.name}: {error.message}", hint=error.hint) from error
 
     def _wish(self, job: Mapping[str, object]) -> Wish:
-        if "code" in job:
-            raise InvalidInput("code is for all steps alike", hint="give it to Pipeline(…)")
         wish = search_file.from_mapping({**job, "command": ""}, self._code).wish
         return replace(wish, python=_this_python())
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import yaml
 
-from turnout.errors import InvalidInput, NotFound
+from turnout.client.mapping_file import read_mapping as read_mapping
+from turnout.client.mapping_file import read_yaml
+from turnout.errors import InvalidInput
 from turnout.model.likeness import nearest
 from turnout.model.measures import parse_seconds
 from turnout.model.search import FAILURES, Aim, Search
@@ -23,7 +25,6 @@ from turnout.search.spaces import from_plain, read_space, to_plain
 from turnout.search.spaces.command_line import find_spaces
 from turnout.search.spaces.grids import POINTS, Grid
 
-_LARGEST_FILE = 1 << 20
 #: Ours, and what people of other tools call them; capitals do not count.
 _SAMPLERS = {
     **{name: name for name in ("random", "grid", "dgd", "tpe", "cmaes", "gp", "nsga2", "qmc", "batch")},
@@ -174,38 +175,6 @@ def _of_file(wish: SearchWish, cwd: Path) -> Space:
         raise InvalidInput(f"{path.name}: {error.message}", hint=error.hint) from error
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
-    """A YAML or JSON file of names and values."""
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise InvalidInput(f"{path.name} is over 1 MB", hint="this does not look like a search")
-        content = _read_yaml(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise NotFound(f"no file {str(path)!r}", hint="check the path") from error
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InvalidInput(f"{path.name} cannot be read: {why}", hint="give a YAML or JSON file") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path.name}:{mark.line + 1}" if mark is not None else path.name
-        problem = getattr(error, "problem", None) or "it is no YAML"
-        raise InvalidInput(f"{where}: {problem}", hint="write `name: value` on each line") from error
-    if not isinstance(content, dict):
-        raise InvalidInput(f"{path.name} has no names and values", hint="write `name: value` on each line")
-    return {str(name): value for name, value in content.items()}
-
-
-def _read_yaml(text: str) -> Any:
-    """YAMLError also for what PyYAML lets through: a date that is none, an integer of thousands of digits, thousands of
-    brackets in each other."""
-    try:
-        return yaml.safe_load(text)
-    except (ValueError, LookupError, AttributeError, TypeError) as error:
-        raise yaml.MarkedYAMLError(problem=f"a value is not what it looks like: {error}") from error
-    except RecursionError as error:
-        raise yaml.MarkedYAMLError(problem="there are too many brackets in each other") from error
-
-
 def seconds(text: str, option: str) -> float:
     try:
         found = parse_seconds(text)
@@ -228,7 +197,7 @@ def options(texts: Sequence[str], option: str) -> dict[str, Any]:
         if name in found:
             raise InvalidInput(f"{option} has {name!r} twice", hint="leave one of them out")
         try:
-            found[name] = _read_yaml(value)
+            found[name] = read_yaml(value)
         except yaml.YAMLError:
             found[name] = value
     return found

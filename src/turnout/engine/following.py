@@ -99,11 +99,13 @@ class _Followers:
     def _tell_runs(self, ended: list[int], why: dict[int, Why]) -> None:
         waiting = pipelines.dependants(self._tx, ended)
         self._ledger.load(run for _, run in waiting)
+        free = []
         for needed, run in waiting:
             if needed in why:
                 _give_up(self._tx, self._ledger, run, why[needed])
-            else:
-                self._let(run)
+            elif self._is_freed(run):
+                free.append(run)
+        self._release(free)
 
     def _let_step(self, step: int) -> None:
         left, is_late = pipelines.count_down_steps(self._tx, step)
@@ -114,15 +116,22 @@ class _Followers:
             return
         runs = pipelines.created_runs(self._tx, step)
         self._ledger.load(runs)
-        for run in runs:
-            self._let(run)
+        self._release([run for run in runs if self._is_freed(run)])
 
-    def _let(self, run: int) -> None:
+    def _is_freed(self, run: int) -> bool:
+        """One thing less that it waits for; whether that was the last."""
         record = self._ledger.get(run)
         if record is None or record.state is not RunState.CREATED:
-            return
-        record = self._ledger.apply(machine.unblock(record))
-        if record.blocked == 0 and not carry(self._tx, self._ledger, [run]):
+            return False
+        return self._ledger.apply(machine.unblock(record)).blocked == 0
+
+    def _release(self, runs: list[int]) -> None:
+        """They begin, or have begun in an earlier pipeline."""
+        carried = carry(self._tx, self._ledger, runs)
+        for run in runs:
+            record = self._ledger.get(run)
+            if record is None or run in carried:
+                continue
             if record.stage:
                 begin(self._tx, [run])
             self._ledger.apply(machine.enqueue(record, self._tx.now))
