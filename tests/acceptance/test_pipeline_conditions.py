@@ -42,7 +42,8 @@ def test_what_is_skipped_is_no_failure(user: Cli, project: Path) -> None:
     why = user("why", f"{view['name']}.ship").stdout
     (ship,) = runs_of(user, view, "ship")
     assert (ship["state"], ship["reason"]) == ("cancelled", "condition")
-    assert "train.acc is 0.5" in user("why", ship["name"]).stdout, why
+    (told,) = user("why", ship["name"]).stdout.splitlines()[1:]
+    assert told == "  It was skipped: its condition, train.acc > 0.6, does not hold: train.acc is 0.5.", why
 
 
 def test_after_a_failure(user: Cli, project: Path) -> None:
@@ -105,12 +106,49 @@ def test_the_best_run_of_a_search_hands_on_what_it_left(user: Cli, project: Path
     assert left_by(user, view, "good", "good", tmp_path) == "2"
 
 
+def test_a_step_with_a_condition_reads_what_the_best_run_left(user: Cli, project: Path, tmp_path: Path) -> None:
+    """Also where all nodes see it. A step that is done to what was left is given it, too."""
+    fit = "import turnout\nx = turnout.params()['x']\nturnout.log(loss=(x - 2) ** 2)\n"
+    fit += "open('model.txt', 'w').write(str(x))"
+    (project / "fit.py").write_text(fit)
+    search = {"space": {"x": [1, 2, 3]}, "sampler": "grid", "minimize": "loss"}
+    steps = {
+        "find": {"command": ["python", "fit.py"], "search": search, "outputs": "model.txt"},
+        "ship": {"inputs": "model.txt", "when": "find.loss < 0.5", "command": "cat {input} > {output}",
+                 "outputs": "shipped.txt"},
+        "each": {"needs": "find", "each": "model.*", "command": "cat {file} > {output}", "outputs": "turned/{name}"},
+    }  # fmt: skip
+    file = written(project, yaml.safe_dump(steps))
+    view = run(user, file)
+    assert states(view) == {"find": {"completed": 3}, "ship": {"completed": 1}, "each": {"completed": 1}}
+    assert left_by(user, view, "ship", "shipped.txt", tmp_path) == "2"
+    assert left_by(user, view, "each", "turned/model.txt", tmp_path) == "2"
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "fit.py").write_text(fit)
+    assert states(run(user, file, "--shared", str(tmp_path / "shared"))) == states(view)
+
+
 def test_a_condition_on_what_nobody_logged(user: Cli, project: Path) -> None:
-    steps = "{a: {command: 'true'}, b: {command: 'true', when: a.accuracy > 1}}"
+    """The steps behind it are given up, and the pipeline has failed; it may be tried again."""
+    (project / "a.py").write_text("import turnout\nturnout.log(acc=1, loss=2)\n")
+    steps = """
+    a: {command: python a.py}
+    b: {command: 'true', when: a.accuracy > 1}
+    c: {command: 'true', needs: b}
+    """
     view = run(user, written(project, steps), code=1)
-    assert states(view) == {"a": {"completed": 1}, "b": {"cancelled": 1}}
-    (b,) = runs_of(user, view, "b")
-    assert "steps.b.when: a has no accuracy" in user("why", b["name"]).stdout
+    assert view["state"] == "failed"
+    assert states(view) == {"a": {"completed": 1}, "b": {"failed": 1}, "c": {"cancelled": 1}}
+    (b,), (c,) = runs_of(user, view, "b"), runs_of(user, view, "c")
+    assert (b["reason"], c["reason"]) == ("unmade", "dependency")
+    why = user("why", b["name"]).stdout
+    assert "its runs could not be made" in why and "did not complete" not in why
+    assert "steps.b.when: a has no accuracy; it has acc, exit_code, loss, state" in why
+    assert f"{b['name']} failed" in user("why", c["name"]).stdout
+    assert "its runs could not be made" in user("why", view["name"]).stdout
+    again = user("resume", view["name"], check=False)
+    assert again.returncode == 1 and user.json("show", view["name"])["state"] == "failed"
+    assert [each["state"] for each in runs_of(user, view, "b")] == ["failed", "failed"], "it was asked again"
 
 
 def test_what_would_run_is_said_with_its_condition(user: Cli, project: Path) -> None:

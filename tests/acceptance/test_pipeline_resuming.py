@@ -142,3 +142,30 @@ def test_what_is_no_pipeline(user: Cli, project: Path) -> None:
     told = user.json("run", "-d", "true")
     done = user("resume", told["job"], check=False)
     assert done.returncode != 0 and "is no search" in done.stderr
+
+
+def test_a_step_is_resumed_with_its_pipeline(failed: dict[str, Any], user: Cli) -> None:
+    (job,) = [step["job"] for step in failed["steps"] if step["name"] == "a"]
+    for name in (job, f"{failed['name']}.a"):
+        done = user("resume", name, check=False)
+        assert done.returncode == 4 and f"{name} is the step a of {failed['name']}" in done.stderr
+        assert f"`turnout resume {failed['name']}`" in done.stderr
+
+
+@pytest.mark.parametrize(("command", "hint"), [
+    ("rerun", "`turnout resume {job}`"), ("logs", "`turnout attach {step}`"),
+    ("metrics", "`turnout list runs {step}`"),
+])  # fmt: skip
+def test_a_job_where_a_run_is_wanted(command: str, hint: str, failed: dict[str, Any], user: Cli) -> None:
+    job = failed["name"]
+    (step,) = [step["job"] for step in failed["steps"] if step["name"] == "a"]
+    done = user(command, f"{job}.a", check=False)
+    assert done.returncode == 3 and f"{job}.a is a job, and no run" in done.stderr
+    assert hint.format(job=job, step=step) in done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "search"])
+def test_a_pipeline_where_a_job_is_wanted(command: str, user: Cli, project: Path) -> None:
+    done = user(command, written(project, "a: {command: 'true'}"), check=False)
+    assert done.returncode == 2 and "p.yaml is a pipeline" in done.stderr
+    assert "`turnout pipeline p.yaml` runs it" in done.stderr

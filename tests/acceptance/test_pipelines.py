@@ -149,6 +149,14 @@ def test_a_dry_run_shows_each_command_and_makes_nothing(user: Cli, example: Path
     assert last_job(user) == before
 
 
+def test_a_dry_run_shows_commands_of_several_lines_as_they_are(user: Cli, project: Path) -> None:
+    text = "echo a\n\nif true; then\n  echo '\x1b[31m'\nfi\n"
+    steps = {"a": {"command": text}, "b": {"command": "echo {k}\n# {k}", "matrix": {"k": [1, 2]}}}
+    shown = user("pipeline", "--dry-run", written(project, yaml.safe_dump(steps))).stdout
+    harmless = "  echo a\n\n  if true; then\n    echo '\N{REPLACEMENT CHARACTER}[31m'\n  fi\n"
+    assert shown == f"a\n{harmless}b\n  k=1\n    echo 1\n    # 1\n  k=2\n    echo 2\n    # 2\n"
+
+
 def test_its_graph_in_every_form(user: Cli, example: Path) -> None:
     before = last_job(user)
     edges = {("trim", "stats"), ("trim", "count"), ("count", "join"), ("stats", "report"), ("join", "report")}
@@ -182,6 +190,14 @@ WRONG = {
     "{a: {comand: x}}": ("steps.a: nothing is called comand", "did you mean `command`?"),
     "{a: {command: 'true', target: nowhere}}": ("step a: no target 'nowhere'", "known targets: local"),
     "{a: {command: 'true', cpus: many}}": ("p.yaml: steps.a: cpus: 'many'", "cpus: 1"),
+    "{a: {command: 'true', target: [local, far]}}": (
+        "step a: only a step with a search may have several targets", "write one: `target: NAME`",
+    ),
+    "{a: {command: 'true', name: b}}": ("p.yaml: steps.a: a step is called by its key", "leave `name:` out"),
+    "{a: {command: 'true', code: ..}}": ("p.yaml: steps.a: code is for all steps alike", "beside `pipeline:`"),
+    "{a: {command: 'true'}, b: {command: 'true', needs: a, when: sucess}}": (
+        "p.yaml: steps.b.when: sucess is no condition", "did you mean `success`?",
+    ),
     "{}": ("p.yaml: steps: there are none", "write `NAME:` below it"),
 }  # fmt: skip
 TEXTS = {
@@ -189,6 +205,10 @@ TEXTS = {
     "pipeline:\n  steps: [a\n": ("p.yaml:3", "name: value"),
     "pipeline: all\n": ("p.yaml: pipeline: is no block of names and values", "write `steps:`"),
     "pipeline: {steps: {a: {command: 'true'}}}\ncolour: red\n": ("p.yaml: nothing is called colour", "known"),
+    "pipeline: {steps: {a: {command: 'true'}}}\ncommand: x\n": (
+        "p.yaml: command: stands beside pipeline:",
+        "write it into a step",
+    ),
 }
 
 
@@ -243,6 +263,43 @@ def test_tags_are_for_all_runs(user: Cli, project: Path) -> None:
     view = run(user, written(project, steps), "--tag", "why=test")
     tags = {step: [each["tags"] for each in runs_of(user, view, step)] for step in "ab"}
     assert tags == {"a": [{"who": "a", "why": "test"}], "b": [{"why": "test"}]}
+
+
+def test_what_stands_beside_it_is_also_the_pipelines(user: Cli, project: Path) -> None:
+    """Its name is no step's; tags are for all of it, those that are typed win, and a step adds its own."""
+    steps = "{a: {command: 'true'}, b: {command: 'true', needs: a, tags: {who: b}}}"
+    file = written(project, steps, name="told", tags={"who": "all", "why": "file"})
+    view = run(user, file, "--tag", "why=typed")
+    assert (view["label"], view["tags"]) == ("told", {"who": "all", "why": "typed"})
+    tags = {step: [each["tags"] for each in runs_of(user, view, step)] for step in "ab"}
+    assert tags == {"a": [{"who": "all", "why": "typed"}], "b": [{"who": "b", "why": "typed"}]}
+    assert {step["job"]: user.json("show", step["job"])["label"] for step in view["steps"]} == {
+        step["job"]: step["name"] for step in view["steps"]
+    }
+    assert run(user, file, "--name", "otherwise")["label"] == "otherwise"
+
+
+def test_what_is_typed_wins_over_the_file_but_not_over_a_step(user: Cli, project: Path) -> None:
+    steps = "{a: {command: 'true'}, b: {command: 'true', target: local, experiment: own}}"
+    file = written(project, steps, target="nowhere", experiment="written")
+    _is_refused(user, "step a: no target 'nowhere'", "known targets: local", file)
+    view = run(user, file, "--target", "local", "--experiment", "typed")
+    found = {step: [each["experiment"] for each in runs_of(user, view, step)] for step in "ab"}
+    assert found == {"a": ["typed"], "b": ["own"]}
+    own = written(project, "{a: {command: 'true', target: nowhere}}")
+    _is_refused(user, "step a: no target 'nowhere'", "known targets: local", "--target", "local", own)
+
+
+def test_it_is_told_once_that_it_is_over(user: Cli, project: Path) -> None:
+    """Not of each step, unless that asks for it itself."""
+    told = user.home.parent / "notices"
+    tell = f"cat >> {told}; echo >> {told}; echo $SAID >> {told}"
+    steps = f"{{a: {{command: 'true'}}, b: {{command: 'true', needs: a, notify: 'touch {told}.b'}}}}"
+    job = user.json("pipeline", "-d", written(project, steps, notify=tell), env={"SAID": "over"})["job"]
+    wait_until(lambda: told.exists() and told.read_text().endswith("over\n") and told.with_suffix(".b").exists())
+    notice, said = told.read_text().splitlines()
+    assert (json.loads(notice)["name"], said) == (job, "over")
+    told.unlink()
 
 
 def test_values_are_what_they_are_in_a_shell(user: Cli, project: Path, tmp_path: Path) -> None:
@@ -353,7 +410,46 @@ def test_a_step_that_does_not_leave_what_it_says(outputs: str, missing: str, use
     assert states(view) == {"a": {"failed": 1}, "b": {"cancelled": 1}}
     (made,) = runs_of(user, view, "a")
     assert (made["reason"], made["exit_code"]) == ("no_output", 0)
-    assert f"its command ended well, but it left no {missing}" in user("why", made["name"]).stdout
+    assert user("why", made["name"]).stdout.splitlines()[1:] == [
+        f"  It failed: its command ended well, but it left no {missing}."
+    ]
+
+
+#: Commands of a step that has to leave x.txt, which is there before, and whether it does.
+LEAVES = [
+    ("true", False), ("cat {output}", False), ("mkdir -p y; touch y/x.txt", False), ("cp x.txt x && mv x x.txt", True),
+    ("touch {output}", True), ("echo more >> {output}", True), ("echo of the project > {output}", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "is_left"), LEAVES)
+def test_what_it_was_given_is_not_left_unless_it_is_written_anew(
+    command: str, is_left: bool, user: Cli, project: Path
+) -> None:
+    (project / "x.txt").write_text("of the project\n")
+    steps = {"a": {"command": command, "outputs": "x.txt"}, "b": {"command": "cat {input}", "inputs": "x.txt"}}
+    view = run(user, written(project, yaml.safe_dump(steps)), code=0 if is_left else 1)
+    (made,) = runs_of(user, view, "a")
+    assert made["reason"] == (None if is_left else "no_output")
+
+
+def test_what_other_steps_left_is_not_left_again(user: Cli, project: Path, tmp_path: Path) -> None:
+    """Of a pattern, and of a directory, counts what is new."""
+    (project / "parts").mkdir()
+    (project / "parts" / "old").write_text("of the project")
+    (project / "parts" / "link").symlink_to("old")
+    steps = """
+    a: {command: 'touch parts/a', outputs: 'parts/*'}
+    b: {command: 'touch parts/b', needs: a, outputs: '**/b'}
+    none: {command: 'ls parts', needs: a, outputs: '**/a'}
+    each: {command: 'echo {file}', each: 'parts/*', needs: [a, b]}
+    """
+    view = run(user, written(project, steps), code=1)
+    assert states(view)["none"] == {"failed": 1}
+    assert [each["params"]["file"] for each in runs_of(user, view, "each")] == ["parts/a", "parts/b"]
+    (made,) = runs_of(user, view, "a")
+    user("extract", made["name"], str(tmp_path / "left"))
+    assert [each.name for each in (tmp_path / "left" / "after" / "parts").iterdir()] == ["a"]
 
 
 def test_a_late_step_with_nothing_to_do(user: Cli, project: Path) -> None:
@@ -363,8 +459,9 @@ def test_a_late_step_with_nothing_to_do(user: Cli, project: Path) -> None:
     each: {command: 'wc {file}', each: 'parts/*.csv', needs: split}
     """
     view = run(user, written(project, steps), code=1)
-    assert states(view) == {"split": {"completed": 1}, "each": {"cancelled": 1}}
-    assert "no file matches parts/*.csv that split left" in user("why", runs_of(user, view, "each")[0]["name"]).stdout
+    assert states(view) == {"split": {"completed": 1}, "each": {"failed": 1}}
+    why = user("why", runs_of(user, view, "each")[0]["name"]).stdout
+    assert "no file matches parts/*.csv that split left; mend the pattern, or what they leave" in why
 
 
 # --- on several targets -----------------------------------------------------------------------------------------------

@@ -267,14 +267,14 @@ class Expand(Scenario):
         with Hub(directory) as hub:
             assert states(hub, self.made["late"]) in ([], ["queued"] * 3), "all, or nothing"
             assert (states(hub, self.none["late"]), states(hub, self.none["c"])) in (
-                ([], ["created"]), (["cancelled"], ["cancelled"]),
+                ([], ["created"]), (["failed"], ["cancelled"]),
             )  # fmt: skip
             assert states(hub, self.ended["b"]) in (["queued"] * 2, ["cancelled"] * 2)
         for _ in range(2):
             self.work(directory)
             with Hub(directory) as hub:
                 assert [states(hub, self.made[name]) for name in ("late", "c")] == [["queued"] * 3, ["created"]]
-                assert [states(hub, self.none[name]) for name in ("late", "c")] == [["cancelled"]] * 2
+                assert [states(hub, self.none[name]) for name in ("late", "c")] == [["failed"], ["cancelled"]]
                 assert [states(hub, self.ended[name]) for name in "bc"] == [["cancelled"] * 2, ["cancelled"]]
                 assert counts(hub) == {self.made["late"]: 3, self.made["c"]: 1}
 

@@ -570,13 +570,14 @@ def test_a_late_step_whose_runs_cannot_be_made_gives_up_who_waits_for_it(lab: La
 
     def give_up(tx: Tx) -> None:
         ledger = Ledger(tx)
-        give_up_step(tx, ledger, pipe.jobs["late"], Why("its runs could not be made: no file"))
+        give_up_step(tx, ledger, pipe.jobs["late"], Why("no file", Reason.UNMADE))
         settle(tx, ledger)
         ledger.flush()
 
     lab.store.write(give_up)
-    assert pipe.show("late")["message"] == "its runs could not be made: no file"
-    assert ends(pipe, "late", "c") == [_GIVEN_UP] * 2 and pipe.state == "cancelled"
+    assert pipe.show("late")["message"] == "no file"
+    assert ends(pipe, "late", "c") == [("failed", "unmade"), _GIVEN_UP] and pipe.state == "failed"
+    assert pipe.show("c")["message"] == f"{pipe.name('late')} failed"
     before = lab.everything()
     lab.store.write(give_up)
     assert lab.everything() == before

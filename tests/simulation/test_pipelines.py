@@ -28,7 +28,8 @@ SPARED = frozenset({"power cut"})
 SAME = (2, 3, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15)
 #: What must have happened in every chunk.
 SEEN = {
-    "run let into the queue", "run given up: dependency", "run given up: condition", "late step due",
+    "run let into the queue", "run given up: dependency", "run given up: condition", "run given up: unmade",
+    "late step due",
     "late runs made", "late runs made already", "late step given up", "pipeline cancelled", "parent drained",
     "created -> queued", "created -> cancelled", "hub killed between commit and answer", "submission known",
     "agent given up: no sign of life, with runs", "power cut", "restart requested",

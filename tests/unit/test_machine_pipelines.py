@@ -123,6 +123,15 @@ def test_nothing_but_what_waits_is_given_up(state: RunState) -> None:
     assert machine.abandon(created()._replace(state=state), "run3 failed", NOW) is DUPLICATE
 
 
+def test_what_stands_for_runs_that_could_not_be_made_has_failed() -> None:
+    life = waiting(1)
+    life.take(machine.abandon(life.record, "no file matches", NOW + 2, Reason.UNMADE), NOW + 2)
+    record = life.record
+    assert (record.state, record.reason, record.message) == (RunState.FAILED, Reason.UNMADE, "no file matches")
+    assert RunState.FAILED in STEPS[RunState.CREATED]
+    life.check_replay()
+
+
 def test_it_is_given_up_once() -> None:
     life = waiting(2)
     life.take(machine.abandon(life.record, "run3 failed", NOW))

@@ -141,3 +141,16 @@ def test_what_is_wrong_is_told_before(steps: str, said: str) -> None:
     with pytest.raises(InvalidInput) as told:
         planned(steps)
     assert said in f"{told.value.message}; {told.value.hint}"
+
+
+@pytest.mark.parametrize(("condition", "hint"), [
+    ("sucess", "did you mean `success`?"), ("allways", "did you mean `always`?"),
+    ("not failed", "did you mean `not failure`?"),
+    ("k", "write one of success, not failure, failure, always, or compare it: `k > 3`"),
+    ("true", "leave it out, or write `always`: it is done however the steps before it ended"),
+    ("false", "leave the step out, and what needs it"),
+])  # fmt: skip
+def test_a_word_that_is_no_condition(condition: str, hint: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        planned(f"a: {{command: x, matrix: {{k: [1, 2]}}, when: {condition}}}")
+    assert (caught.value.message, caught.value.hint) == (f"p.yaml: steps.a.when: {condition} is no condition", hint)

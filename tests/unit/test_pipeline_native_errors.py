@@ -203,7 +203,7 @@ RUNS = {
     ),
     "{a: {command: x, inputs: ../here.fa}}": (
         "steps.a.inputs: ../here.fa leads out of the directory of the run, and a reads it",
-        "make it, or write it as the step does that leaves it",
+        "bring it into the directory of the pipeline, or give its absolute path",
     ),
     "{a: {command: x, outputs: o}, b: {command: x, matrix: {k: [1]}, outputs: ./o}}": (
         "steps.b.outputs: o is written by a and by b[k=1]", "give one of them another path",
@@ -309,3 +309,17 @@ def test_names_of_what_a_job_may_have_are_checked_if_they_are_known() -> None:
     assert "steps.a: nothing is called cpu; did you mean `cpus`?" in error.message
     assert "steps.a: nothing is called xyzzy; known: command, function" in error.message
     assert read(content, "p.yaml").steps[0].job == {"cpu": 4, "memory": "1G", "xyzzy": 1}
+
+
+def test_what_is_known_is_told_once_without_what_no_step_has() -> None:
+    error = refusal({"steps": {"a": {"command": "x", "xyzzy": 1}}}, job_keys=("command", "name", "code", "cpus"))
+    assert error.hint == ("known: command, function, args, needs, matrix, each, collect, inputs, outputs, when, cpus")
+
+
+@pytest.mark.parametrize(("key", "said", "instead"), [
+    ("name", "a step is called by its key", "leave `name:` out"),
+    ("code", "code is for all steps alike", "say it for the pipeline: beside `pipeline:`, or to Pipeline(…)"),
+])  # fmt: skip
+def test_what_is_the_pipelines_is_no_key_of_a_step(key: str, said: str, instead: str) -> None:
+    error = refusal({"steps": {"a": {"command": "x", key: "y"}}}, job_keys=("name", "code"))
+    assert (error.message, error.hint) == (f"p.yaml: steps.a: {said}", instead)

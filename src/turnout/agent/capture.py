@@ -21,7 +21,8 @@ NOTHING = {"files": 0, "bytes": 0}
 
 
 class Found(NamedTuple):
-    """What is to be kept; what of the outputs is missing, and those that stay in a directory that nodes share."""
+    """What is to be kept; what of the outputs is missing, and those that stay in a directory that nodes share. An
+    output that the run was given counts only if it wrote it anew."""
 
     entries: List[Entry]
     problems: List[str]
@@ -36,6 +37,9 @@ def find(directory: RunDir, grant: Grant, patterns: Sequence[str], output: Outpu
     if grant.shared:
         there = shared.left(grant.shared, grant.outputs, directory.recall_outputs())
         return Found(entries, problems, output.seal(), there.missing, there.files)
+    if grant.outputs:
+        given = shared.unchanged(directory.work, directory.recall_outputs())
+        entries = [entry for entry in entries if entry.path not in given]
     paths = [entry.path for entry in entries]
     missing = [pattern for pattern in grant.outputs if not any(map(matcher([pattern]), paths))]
     return Found(entries, problems, output.seal(), missing, [])

@@ -1,9 +1,12 @@
-"""Runs that are executed in a directory which all nodes see. What they leave stays there, and nothing is copied."""
+"""Runs that are executed in a directory which all nodes see. What they leave stays there, and nothing is copied.
+
+How it is told there whether an output was written anew holds for a run's own directory, too: by its look.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterator, List, NamedTuple, Sequence
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set
 
 from turnout.agent.inputs import NoInput
 from turnout.wire.patterns import is_glob, matcher
@@ -28,7 +31,18 @@ def enter(directory: str, outputs: Sequence[str]) -> Looks:
     for output in outputs:
         named = _beginning(output)
         os.makedirs(os.path.join(directory, named), exist_ok=True)
-    return {path: look for output in outputs for path in _found(directory, output) if (look := _look(directory, path))}
+    return looks(directory, (path for output in outputs for path in _found(directory, output)))
+
+
+def looks(directory: str, paths: Iterable[str]) -> Looks:
+    """How those of these files look that are there. Who writes one anew changes that, also with the same content."""
+    found = ((path, _look(directory, path)) for path in paths)
+    return {path: look for path, look in found if look}
+
+
+def unchanged(directory: str, before: Looks) -> Set[str]:
+    """Those that look as they did."""
+    return {path for path, look in before.items() if _look(directory, path) == look}
 
 
 def left(directory: str, outputs: Sequence[str], before: Looks) -> Left:

@@ -46,19 +46,7 @@ def fill(
     """
     told: Dict[str, Any] = {"files": 0, "bytes": 0, "downloaded": 0}
     if needs_files(grant, job):
-        if job.before is not None:
-            entries = cache.read_manifest(job.before, is_wanted)
-            directory.make_way(entry.path for entry in entries)
-            told = dict(cache.restore(entries, directory.work, is_wanted))
-        for digest, patterns in grant.inputs:
-            _put_in(cache.read_manifest(digest, is_wanted), patterns, directory.work, cache, is_wanted)
-        if grant.shared:
-            directory.remember_outputs(shared.enter(grant.shared, grant.outputs))
-        else:
-            _make_room(directory.work, grant.outputs)
-        if grant.carry is not None:
-            _put_back(cache.read_manifest(grant.carry, is_wanted), directory.work, cache, is_wanted)
-        directory.complete()
+        told.update(_lay_out(directory, grant, job, cache, is_wanted))
     script = script_of(directory, grant, job)
     if script is not None:
         _write_script(script)
@@ -68,6 +56,32 @@ def fill(
         directory.remove_params()
     placed = place(directory, job, cache, views, is_wanted)
     return Filled({**told, **placed.told}, placed.env)
+
+
+def _lay_out(
+    directory: RunDir, grant: Grant, job: JobOrder, cache: Cache, is_wanted: Callable[[], bool]
+) -> Dict[str, Any]:
+    """The files that are moved; says how many of them were frozen. It is remembered how outputs look that are there
+    already. What earlier attempts left is the run's own."""
+    told: Dict[str, Any] = {}
+    laid: List[Entry] = []
+    if job.before is not None:
+        laid = cache.read_manifest(job.before, is_wanted)
+        directory.make_way(entry.path for entry in laid)
+        told = dict(cache.restore(laid, directory.work, is_wanted))
+    for digest, patterns in grant.inputs:
+        laid += _put_in(cache.read_manifest(digest, is_wanted), patterns, directory.work, cache, is_wanted)
+    if grant.shared:
+        directory.remember_outputs(shared.enter(grant.shared, grant.outputs))
+    elif grant.outputs:
+        _make_room(directory.work, grant.outputs)
+        is_output = matcher(grant.outputs)
+        given = (entry.path for entry in laid if is_output(entry.path))
+        directory.remember_outputs(shared.looks(directory.work, given))
+    if grant.carry is not None:
+        _put_back(cache.read_manifest(grant.carry, is_wanted), directory.work, cache, is_wanted)
+    directory.complete()
+    return told
 
 
 class Script(NamedTuple):
@@ -137,10 +151,12 @@ def _params(grant: Grant) -> Dict[str, bytes]:
 
 def _put_in(
     entries: List[Entry], patterns: List[str], target: str, cache: Cache, is_wanted: Callable[[], bool]
-) -> None:
+) -> List[Entry]:
     """What another run left, over the files that are there already."""
     is_wanted_here = matcher(patterns)
-    _put_over([entry for entry in entries if is_wanted_here(entry.path)], target, cache, is_wanted)
+    chosen = [entry for entry in entries if is_wanted_here(entry.path)]
+    _put_over(chosen, target, cache, is_wanted)
+    return chosen
 
 
 def _make_room(target: str, outputs: List[str]) -> None:

@@ -14,6 +14,7 @@ from turnout.model.ids import is_job_name
 
 
 def _view(client: Client, name: str) -> dict[str, Any]:
+    name = client.meant(name)
     return client.job(name) if is_job_name(name) else client.run(name)
 
 
@@ -37,8 +38,8 @@ def attach(name: str, tail: int, json: bool) -> int:
 
 def _follow(client: Client, name: str, tail: int) -> dict[str, Any]:
     """Shows its last lines and what comes until it is over: a run, or all runs of a job or parent that has several."""
-    view = _view(client, client.stands_for(name))
-    if view.get("runs", 1) > 1 or view.get("children") or view.get("remaining"):
+    view = _view(client, name)
+    if not _is_single(view):
         from turnout.cli.attaching import attach_job
 
         return attach_job(client, view.get("job") or view["name"], tail)
@@ -52,6 +53,12 @@ def _follow(client: Client, name: str, tail: int) -> dict[str, Any]:
             print(f"({before} before this; `turnout logs {name}` has all of it)", file=sys.stderr)
         _write(piece)
     return client.run(name)
+
+
+def _is_single(view: Mapping[str, Any]) -> bool:
+    """Whether it is a run without children, or a job of one that gets no others. A step may have none yet."""
+    is_unmade = any(step["is_late"] for step in view.get("steps", ()))
+    return view.get("runs", 1) == 1 and not (view.get("children") or view.get("remaining") or is_unmade)
 
 
 def logs(name: str, follow: bool, attempt: int | None, tail: int | None, json: bool) -> None:
@@ -75,6 +82,7 @@ def _write(piece: bytes) -> None:
 
 def events(name: str, json: bool) -> None:
     client = Client()
+    name = client.meant(name)
     found = client.events(name)
     if json:
         render.print_json(found)

@@ -13,6 +13,7 @@ from turnout.cli.board import Board
 from turnout.client import Client, ask, plan_text
 from turnout.client.pipeline_file import from_file, overridden
 from turnout.client.pipelines import PipelineWish, prepare_pipeline
+from turnout.errors import Conflict
 from turnout.home import Home, current_directory
 from turnout.model.state import TERMINAL
 from turnout.pipeline.plan import Plan
@@ -32,9 +33,9 @@ def submit(file: Path, options: Mapping[str, Any]) -> int:
         sys.stdout.write(graphs.draw(made.plan, options["graph"]))
         return 0
     wish = PipelineWish(
-        plan=made.plan, steps=made.steps, display=("turnout", "pipeline", str(file)), name=options["name"],
-        tags=ask.pairs(options["tags"], "--tag"), fail_fast=options["fail_fast"], shared=made.shared,
-        resume=options["resume"],
+        plan=made.plan, steps=made.steps, display=("turnout", "pipeline", str(file)),
+        name=options["name"] or made.name, tags={**made.tags, **ask.pairs(options["tags"], "--tag")},
+        notify=made.notify, fail_fast=options["fail_fast"], shared=made.shared, resume=options["resume"],
     )  # fmt: skip
     prepared = prepare_pipeline(wish, Home.from_env(), made.code, remember=not options["dry_run"])
     if options["dry_run"]:
@@ -53,7 +54,13 @@ def submit(file: Path, options: Mapping[str, Any]) -> int:
 
 
 def is_one(job: str) -> bool:
-    return bool(Client().job(job)["steps"])
+    """Conflict for a step of one: it goes on with the others, unless it is a search."""
+    view = Client().job(job)
+    whole = view["pipeline"]
+    if whole is not None and view["search"] is None:
+        hint = f"`turnout resume {whole}` does what is missing in all of it"
+        raise Conflict(f"{job} is the step {view['step']} of {whole}", hint=hint)
+    return bool(view["steps"])
 
 
 def resume(job: str, *, detach: bool, json: bool) -> int:

@@ -34,7 +34,7 @@ def run(command: Sequence[str], typed: Wish, search: Searched, how: How) -> int:
     if len(command) > 1:
         hint = f"`turnout search {file} -- COMMAND` gives it another command"
         raise InvalidInput(f"{command[1]!r} stands behind the job file {file}", hint=hint)
-    content = _read(current_directory() / file)
+    content = _read(file)
     if not content.keys() & {"command", "search"}:
         hint = f"write one, or search what is in it: turnout run --hp-config {file} --search-type NAME COMMAND"
         raise InvalidInput(f"{file} is no job file: it has no `command:`", hint=hint)
@@ -52,8 +52,7 @@ def submit(file: Path, command: tuple[str, ...], options: dict[str, Any]) -> int
         name=options["name"], tags=ask.pairs(options["tags"], "--tag"), concurrent=options["concurrent"],
         held=options["held"],
     )  # fmt: skip
-    path = current_directory() / file
-    made = _made(path, _read(path), typed, searched(options))
+    made = _made(current_directory() / file, _read(file), typed, searched(options))
     if made.wish.search is None:
         raise InvalidInput(f"{file.name} has no `search:`", hint="write it there, or use `turnout run`")
     return _submit(made, How(**{name: options[name] for name in ("detach", "wait", "dry_run", "json")}))
@@ -76,9 +75,12 @@ def _submit(made: JobFile, how: How) -> int:
     return submitting.submit(prepare(made.wish, Home.from_env(), code, remember=not how.dry_run), how)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(file: str | Path) -> dict[str, Any]:
     """What the file asks for, also of one that was written for NNI: what that means here is said."""
+    path = current_directory() / file
     content = searching.read_mapping(path)
+    if isinstance(content.get("pipeline"), dict) and "steps" in content["pipeline"]:
+        raise InvalidInput(f"{path.name} is a pipeline", hint=f"`turnout pipeline {file}` runs it")
     if "command" in content or "search" in content:
         return content
     from turnout.compat.nni import files

@@ -87,6 +87,21 @@ class Client(Lists, Keeping, Machines, Providing, Services, Results):
         """What ``$lastrun`` or ``$lastjob`` stands for: the last submitted from this directory, else of all."""
         return recent.stands_for(self._home, _here(), name)
 
+    def meant(self, name: str) -> str:
+        """The same, and ``job7`` for what only a job is called: a pipeline, or a step whose runs are not made yet. Any
+        other name is given back; NotFound for a label that nothing has."""
+        name = self.stands_for(name)
+        if is_job_name(name) or parse_run_name(name) is not None:
+            return name
+        try:
+            self.run(name)
+        except NotFound as error:
+            try:
+                return str(self.job(name)["name"])
+            except NotFound:
+                raise error from None
+        return name
+
     def submit_command(self, command: Sequence[str], *, cwd: str | Path | None = None, **wishes: Any) -> View:
         """What ``turnout run -d COMMAND`` does: freezes `cwd`, hands the job over, and gives what `submit` gives.
 
@@ -147,7 +162,8 @@ class Client(Lists, Keeping, Machines, Providing, Services, Results):
 
     def events(self, name: str) -> list[View]:
         """The history of a run; of a job, what is not told of each of its runs."""
-        is_job = is_job_name(self.stands_for(name))
+        name = self.meant(name)
+        is_job = is_job_name(name)
         return list(self._json("GET", self._job(name, "events") if is_job else self._run(name, "events")))
 
     def metrics(self, name: str, names: Sequence[str] = ()) -> dict[str, list[View]]:
@@ -185,7 +201,7 @@ class Client(Lists, Keeping, Machines, Providing, Services, Results):
     def wait(self, name: str, *, timeout: float | None = None) -> View:
         """The run (or job) once it is over; TimeoutError after `timeout` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        name = self.stands_for(name)
+        name = self.meant(name)
         path = self._job(name, "wait") if is_job_name(name) else self._run(name, "wait")
         while True:
             left = _WAIT if deadline is None else min(_WAIT, deadline - time.monotonic())

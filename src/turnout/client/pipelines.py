@@ -137,9 +137,11 @@ def _step(plan: StepPlan, job: JobSpec, place: Mapping[str, int]) -> StepSpec:
 
 
 def _whole(wish: PipelineWish, first: JobSpec) -> JobSpec:
+    """What is to be told when it is over is told in the environment that runs have."""
     return JobSpec(
         kind=CommandKind.PIPELINE, display=wish.display, runs=(), target=first.target, place=first.place,
         experiment=first.experiment, workspace=first.workspace, label=wish.name, tags=dict(wish.tags),
         notify=wish.notify, before=first.before, before_files=first.before_files, before_bytes=first.before_bytes,
         git=first.git, fail_fast=wish.fail_fast, shared=wish.shared,
+        inherited_env=first.inherited_env if wish.notify is not None else {},
     )  # fmt: skip

@@ -81,15 +81,17 @@ class Dispatch:
             session.hear(poll)
             return [attempt for attempt in poll.held if attempt not in session.held]
 
-    def take(self, session: Session) -> Future[list[Grant]] | None:
-        """Grants what fits now; None when a grant is being made already, nothing would fit, or the agent began anew."""
+    def take(self, session: Session, *, follows: bool = False) -> Future[list[Grant]] | None:
+        """Grants what fits now; None when a grant is being made already, nothing would fit, or the agent began anew.
+        One that `follows` another write, and is committed with it, also finds what that puts into an empty queue."""
         with self._sessions.lock:
             room = session.room()
             if session.taking or session.leaving or self._newest(session) is not session:
                 return None
             if room.slots + room.ahead <= 0:
                 return None
-            if self._quiet is not None and self._quiet.is_empty(session.queue, time.monotonic()):
+            is_empty = self._quiet is not None and self._quiet.is_empty(session.queue, time.monotonic())
+            if is_empty and not follows:
                 return None
             session.taking = True
         stamp = self._quiet.stamp(session.queue) if self._quiet is not None else None
@@ -105,7 +107,12 @@ class Dispatch:
                     if self._quiet is not None and stamp is not None and not taken.saw_any:
                         self._quiet.found_empty(session.queue, stamp, time.monotonic())
 
-        future = self._store.submit(lambda tx: take(tx, self._jobs, taker))
+        def work(tx: Tx) -> Taken:
+            if is_empty and not tx.touched & {"queue", f"queue:{session.queue}"}:
+                return Taken([], saw_any=False, lacks_gpus=False)
+            return take(tx, self._jobs, taker)
+
+        future = self._store.submit(work)
         future.add_done_callback(done)
         return _then(future, lambda taken: taken.grants)
 

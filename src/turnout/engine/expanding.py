@@ -174,7 +174,8 @@ def _lying(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> d
 def _why_not(error: InvalidInput | Skipped) -> Why:
     if isinstance(error, Skipped):
         return Why(str(error), Reason.CONDITION)
-    return Why(f"its runs could not be made: {error.message}")
+    is_one = error.hint and "\n" not in error.message
+    return Why(f"{error.message}; {error.hint}" if is_one else error.message, Reason.UNMADE)
 
 
 def _shall_end(connection: Connection, pipeline: int) -> bool:
@@ -192,7 +193,7 @@ def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan], leavers: Mapping[str,
         RunSpec(argv=run.argv, params=dict(run.values), label=name_of(step.name, run), outputs=run.outputs)
         for run in made
     ]
-    needs = [[leavers[place.step][place.run].id for place in run.needs] for run in made]
+    needs = [[leavers[place.step][place.run].place for place in run.needs] for run in made]
     ids = pipelines.insert_late_runs(tx, step.job, runs, needs)
     ledger = Ledger(tx)
     if carry(tx, ledger, ids):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from turnout.engine.carrying import carry
@@ -45,7 +46,8 @@ def _tell_parents(ledger: Ledger, ended: Iterable[RunRecord], now: float) -> Non
 
 
 class Why(NamedTuple):
-    """Why a run will not begin: something it waits for did not end well (DEPENDENCY), or a condition does not hold."""
+    """Why a run will not begin: something it waits for did not end well (DEPENDENCY), a condition does not hold, or it
+    could not be made of what was left before it (UNMADE)."""
 
     text: str
     reason: Reason = Reason.DEPENDENCY
@@ -53,7 +55,7 @@ class Why(NamedTuple):
 
 def give_up_step(tx: Tx, ledger: Ledger, step: int, why: Why) -> None:
     """Its runs that wait for others are given up; where they are not made yet, one stands for them."""
-    runs = pipelines.created_runs(tx, step)
+    runs = pipelines.created_runs(tx, [step])
     if pipelines.give_up_late(tx, step):
         runs += pipelines.insert_stand_in(tx, step)
     ledger.load(runs)
@@ -86,15 +88,19 @@ class _Followers:
         self._tell_runs([record.id for record in ended], why)
         steps = pipelines.count_down(self._tx, [record.id for record in ended])
         news = [step for step, (runs, left) in steps.items() if not left or not why.keys().isdisjoint(runs)]
-        for needed, waiting in pipelines.needed_steps(self._tx, news).items():
+        waiting = pipelines.needed_steps(self._tx, news)
+        unwell = pipelines.failed_among(self._tx, [step for step in waiting if not steps[step].left])
+        met: Counter[int] = Counter()
+        for needed, waiters in waiting.items():
             runs, left = steps[needed]
             reason = next((why[run] for run in runs if run in why), None)
-            is_well = reason is None and left == 0 and not pipelines.has_failed(self._tx, needed)
-            for step, bears_failures in waiting:
+            is_well = reason is None and left == 0 and needed not in unwell
+            for step, bears_failures in waiters:
                 if is_well or (bears_failures and left == 0):
-                    self._let_step(step)
+                    met[step] += 1
                 elif reason is not None and not bears_failures:
                     give_up_step(self._tx, self._ledger, step, reason)
+        self._let_steps(met)
 
     def _tell_runs(self, ended: list[int], why: dict[int, Why]) -> None:
         waiting = pipelines.dependants(self._tx, ended)
@@ -107,14 +113,13 @@ class _Followers:
                 free.append(run)
         self._release(free)
 
-    def _let_step(self, step: int) -> None:
-        left, is_late = pipelines.count_down_steps(self._tx, step)
-        if left:
-            return
-        if is_late:
+    def _let_steps(self, met: Mapping[int, int]) -> None:
+        """So many steps that each of these waits for are over well."""
+        left = pipelines.count_down_steps(self._tx, met)
+        free = [step for step, found in left.items() if not found.left]
+        if any(left[step].is_late for step in free):
             self._tx.touch("pipelines")
-            return
-        runs = pipelines.created_runs(self._tx, step)
+        runs = pipelines.created_runs(self._tx, [step for step in free if not left[step].is_late])
         self._ledger.load(runs)
         self._release([run for run in runs if self._is_freed(run)])
 

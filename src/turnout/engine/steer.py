@@ -48,9 +48,14 @@ def cancel(
     ledger.load(wanted)
     wanted |= live_children(tx, wanted)  # now that their parents are locked, no more are made
     ledger.load(wanted)
-    before = {run: record for run in sorted(wanted) if (record := ledger.get(run)) is not None}
-    for record in before.values():
-        step = machine.request_cancel(record, cause, by, tx.now, stopped or "")
+    given_up = {record.id for record in ledger.ended()}  # just now: they waited
+    before = {
+        run: record._replace(state=RunState.CREATED) if run in given_up else record
+        for run in sorted(wanted)
+        if (record := ledger.get(run)) is not None
+    }
+    for run in sorted(before.keys() - given_up):
+        step = machine.request_cancel(before[run], cause, by, tx.now, stopped or "")
         if not isinstance(step, Refusal):
             ledger.apply(step)
     settle(tx, ledger)

@@ -143,8 +143,8 @@ def held_by(tx: Tx, jobs: Jobs, agent: int, max_runs: int) -> tuple[list[Grant],
 def job_orders(connection: Connection, ids: set[int]) -> dict[int, JobOrder]:
     """What the runs of these jobs share, with the submitter's environment."""
     digests = environment_digests(connection, ids)
-    jobs = load_jobs(connection, ids)
-    return {job.id: _to_order(job, load_environment(connection, digests[job.id])) for job in jobs.values()}
+    known = {digest: load_environment(connection, digest) for digest in set(digests.values())}
+    return {job.id: _to_order(job, known[digests[job.id]]) for job in load_jobs(connection, ids).values()}
 
 
 def _waiting(entry: Entry, job: Job, copies: int, concurrent: int | None) -> Waiting:

@@ -14,8 +14,8 @@ from fastapi.responses import Response
 from turnout import query
 from turnout.hub.notifier import Notifier
 from turnout.hub.reading import reading
-from turnout.model.state import LIVE, TERMINAL
-from turnout.store import metrics, reads, search
+from turnout.model.state import TERMINAL
+from turnout.store import metrics, pipelines, reads, search
 from turnout.store.native import native_of, native_of_job
 from turnout.store.store import Connection, Store
 
@@ -126,13 +126,20 @@ def _add_waiting(router: APIRouter, store: Store, notifier: Notifier) -> None:
     async def wait_job(name: str, seconds: Wait = _LONGEST_WAIT) -> dict[str, Any]:
         """The job as soon as all its runs are over, or as it is after `seconds`."""
 
+        job = await reading(store, lambda connection: reads.find_job(connection, name))
+
         def look(connection: Connection) -> dict[str, Any]:
-            return reads.show_jobs(connection, [reads.find_job(connection, name)])[0]
+            return reads.show_jobs(connection, [job])[0]
 
-        def is_over(view: dict[str, Any]) -> bool:
-            return not any(view["counts"].get(state) for state in LIVE)
+        def glance(connection: Connection) -> dict[str, Any] | None:
+            """None: a pipeline is under way; to show all of it takes much longer than to see that."""
+            return None if pipelines.is_open(connection, job) else look(connection)
 
-        return await _until(notifier, ["jobs"], seconds, lambda: reading(store, look), is_over)
+        def is_over(view: dict[str, Any] | None) -> bool:
+            return view is not None and view["state"] in TERMINAL
+
+        seen = await _until(notifier, ["jobs"], seconds, lambda: reading(store, glance), is_over)
+        return seen if seen is not None else await reading(store, look)
 
     @router.get("/runs/{name}/output")
     async def output(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,7 +13,7 @@ from turnout import query
 from turnout.engine.sessions import Sessions
 from turnout.errors import NotFound
 from turnout.model.event import EventName
-from turnout.model.ids import is_job_name, parse_run_name
+from turnout.model.ids import is_job_name, job_name, parse_run_name
 from turnout.model.spec import JobSpec
 from turnout.model.state import RunState
 from turnout.schedule.explain import Place, Situation, explain, explain_next
@@ -31,9 +31,8 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
     def look_at_run(name: str) -> dict[str, Any]:
         """Of a step that has several runs, and is called so, all of it."""
         with store.read() as connection:
-            step = None
-            if is_job_name(name) or (parse_run_name(name) is None and (step := _step(connection, name)) is not None):
-                return look_at_job(step or name)
+            if (meant := _job_meant(connection, name)) is not None:
+                return look_at_job(meant)
             view = _shown(connection, name)
             job = reads.find_job(connection, view["job"])
             spec = load_jobs(connection, {job})[job].spec
@@ -44,6 +43,8 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
         with store.read() as connection:
             job = reads.find_job(connection, name)
             (view,) = reads.show_jobs(connection, [job])
+            if (needs := pipelines.unmade_needs(connection, job)) is not None:
+                return {"job": view["name"], "state": view["state"], "why": _explain_unmade(view, needs)}
             found = groups_of(connection, job)
             first = next((group["names"][0] for group in found if group["state"] == "queued"), None)
             spec = load_jobs(connection, {job})[job].spec
@@ -107,8 +108,27 @@ def explain_node_past(node: str, runs: list[dict[str, Any]]) -> list[str]:
     return [line for line in explain_node(node, runs, is_silent=False, is_kept=False, max_runs=0) if "why run" in line]
 
 
-def _step(connection: Connection, name: str) -> str | None:
-    return reads.step_of_several(connection, reads.find_run(connection, name))
+def _job_meant(connection: Connection, name: str) -> str | None:
+    """The job that this name means, or the step, if its run is one of several; None for that of a run."""
+    if is_job_name(name):
+        return name
+    job = reads.find_called(connection, name)
+    if job is not None:
+        return job_name(job)
+    if parse_run_name(name) is not None:
+        return None
+    return reads.step_of_several(connection, reads.find_run(connection, name), name)
+
+
+def _explain_unmade(step: Mapping[str, Any], needs: Sequence[str]) -> list[str]:
+    """Of a step whose runs are not made yet."""
+    if not needs:
+        return ["All that it waits for is over, and its runs are about to be made."]
+    over = "is over" if len(needs) == 1 else "are over"
+    return [
+        f"Its runs are made when {', '.join(needs)} {over}.",
+        f"`turnout why {step['pipeline']}` tells how they are.",
+    ]
 
 
 def _shown(connection: Connection, run: str) -> dict[str, Any]:

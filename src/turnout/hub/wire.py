@@ -99,7 +99,7 @@ class WireRoutes:
         fenced = self._dispatch.hear(session, message.poll)
         telling = Telling(agent.id, tuple(message.facts), tuple(_cut(message.chunks, payload)))
         await self._check_facts(telling)
-        reporting, taking = self._dispatch.report(session, telling), self._take(session)  # one commit for both
+        reporting, taking = self._dispatch.report(session, telling), self._take(session, follows=True)
         receipt = await asyncio.wrap_future(reporting)
         granted = await asyncio.wrap_future(taking) if taking is not None else []
         if granted:
@@ -121,9 +121,12 @@ class WireRoutes:
             await asyncio.wrap_future(taking)
         return self._dispatch.orders(session, fenced, receipt)
 
-    def _take(self, session: Session) -> Future[list[Grant]] | None:
-        """Runs for this agent, if it has room; none while it cannot be told, or the hub is about to stop."""
-        return None if self._notifier.is_closed or session.waits_at is None else self._dispatch.take(session)
+    def _take(self, session: Session, *, follows: bool = False) -> Future[list[Grant]] | None:
+        """Runs for this agent, if it has room; none while it cannot be told, or the hub is about to stop. See
+        `Dispatch.take`."""
+        if self._notifier.is_closed or session.waits_at is None:
+            return None
+        return self._dispatch.take(session, follows=follows)
 
     def _session(self, request: Request) -> Session:
         session = self._sessions.get(_agent(request).id)

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     INFRA = "infra"
     NO_OUTPUT = "no_output"
     CONDITION = "condition"
+    UNMADE = "unmade"
 
 
 TERMINAL = frozenset({RunState.COMPLETED, RunState.FAILED, RunState.CANCELLED, RunState.STOPPED})

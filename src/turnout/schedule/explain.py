@@ -26,7 +26,7 @@ _ENDED = {
     "no_capacity": "the target can never give what it asks for",
     "budget": "the budget was used up",
     "no_output": "its command ended well, but {message}",
-    "condition": "it was skipped: {message}",
+    "unmade": "its runs could not be made",
     "preempted": "its node was taken away, and no further attempt was left",
 }
 _DOES = {"starting": "prepares its directory", "running": "executes", "finishing": "keeps what it left behind"}
@@ -187,6 +187,8 @@ def _end(situation: Situation) -> list[str]:
         return [f"It failed: {run['message']}.", f"`turnout show {run['name']}` lists them."]
     if run["message"].startswith("its parent script failed"):
         return [f"It failed: {run['message']}. No child runs there.", f"`turnout logs {run['name']}` shows its output."]
+    if run["reason"] == "condition":
+        return [f"It was skipped: {run['message'].rstrip('.') or 'a condition does not hold'}."]
     text = _ENDED.get(run["reason"] or "", "no reason was recorded").format(
         exit_code=run["exit_code"], signal=run["signal"], message=run["message"] or "it is not known how"
     )
@@ -194,7 +196,8 @@ def _end(situation: Situation) -> list[str]:
     if situation.attempts and situation.attempts[-1]["cause"] == "spawn_failed":
         return ["It failed: it could not be started.", *run["message"].splitlines(), _AGAIN.format(name=name)]
     lines = [f"It {_BECAME[run['state']]}: {text}."]
-    if run["message"] and run["reason"] not in ("infra", "node_lost") and not _SAID.fullmatch(run["message"]):
+    is_said = run["reason"] in ("infra", "node_lost", "no_output") or _SAID.fullmatch(run["message"])
+    if run["message"] and not is_said:
         lines += run["message"].splitlines()
     if run["reason"] in ("exit_code", "signal", "oom", "timeout"):
         lines.append(f"`turnout logs {name}` shows what it printed.")

@@ -64,12 +64,13 @@ def unblock(record: RunRecord, count: int = 1) -> Step:
 
 
 def abandon(record: RunRecord, why: str, now: float, reason: Reason = Reason.DEPENDENCY) -> Step | Refusal:
-    """Something that the run waits for will not happen, or (CONDITION) it is not to be done: it ends without having
-    begun. Idempotent."""
+    """Something that the run waits for will not happen, or (CONDITION) it is not to be done, or (UNMADE) it stands for
+    runs that could not be made, and has failed: it ends without having begun. Idempotent."""
     if record.state is not RunState.CREATED:
         return DUPLICATE
     ended = _closed_stage(record._replace(remaining=0))
-    ended = ended._replace(state=RunState.CANCELLED, reason=reason, message=why, ended=now)
+    state = RunState.FAILED if reason is Reason.UNMADE else RunState.CANCELLED
+    ended = ended._replace(state=state, reason=reason, message=why, ended=now)
     data: Data = {"state": ended.state, "reason": ended.reason, "message": why}
     return Step(ended, ((EventName.ENDED, data),))
 

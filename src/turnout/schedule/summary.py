@@ -120,6 +120,8 @@ def _cause(ended: Run | Group) -> str:
         return "skipped, because a condition does not hold"
     if ended["reason"] == "dependency":
         return "given up, because something before did not complete"
+    if ended["reason"] == "unmade":
+        return "failed, because its runs could not be made"
     if ended["reason"] == "exit_code":
         return f"{ended['state']} with exit code {ended['exit_code']}"
     if ended["reason"] == "signal":

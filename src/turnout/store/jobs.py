@@ -54,10 +54,11 @@ def next_numbers(tx: Tx, name: str, count: int) -> int:
 
 
 class Numbers(NamedTuple):
-    """Those of a job and of its first run."""
+    """Those of a job and of its first run; and the id of that, if it was reserved, too."""
 
     job: int
     run: int
+    id: int | None = None
 
 
 def reserve_numbers(tx: Tx, spec: JobSpec) -> Numbers:
@@ -87,13 +88,16 @@ class Written(NamedTuple):
     ids: list[int]
 
 
-def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None, step: StepOf | None = None) -> Written:
-    """Writes job, runs and their first events.
+def insert_job(
+    tx: Tx, spec: JobSpec, numbers: Numbers | None = None, step: StepOf | None = None, environment: str | None = None
+) -> Written:
+    """Writes job, runs and their first events. `environment` is the digest of its environment, if that is kept already.
 
     All runs that wait for nothing are queued in the same transaction: what is acknowledged is in the queue.
     """
-    job, first = numbers or reserve_numbers(tx, spec)
-    environment = insert_environment(tx, {**spec.inherited_env, **spec.env})
+    job, first, base = numbers or reserve_numbers(tx, spec)
+    if environment is None:
+        environment = insert_environment(tx, {**spec.inherited_env, **spec.env})
     shared = {name: value for name, value in _plain(spec).items() if name not in _APART}
     shared["env_names"] = sorted(spec.env)
     shared["step_needs"] = [] if step is None else step.needs
@@ -119,7 +123,7 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None, step: Step
     _insert_job_events(tx, job, spec)
     if step is not None and step.late is not None:  # its runs, and its search, begin when they are made
         return Written(job, [], [])
-    ids = insert_runs(tx, job, first, spec, None if step is None else step.runs)
+    ids = insert_runs(tx, job, first, spec, None if step is None else step.runs, base)
     if spec.search is not None:
         insert_search(tx, job, spec, waits=step is not None and all(step.runs))
     tx.touch("queue" if spec.has_own_nodes else f"queue:{spec.where}", f"job:{job}", "runs")
@@ -220,12 +224,15 @@ def _outer(spec: JobSpec) -> tuple[RunSpec, ...]:
     return spec.runs if len(spec.runs) == 1 else (RunSpec(argv=()),)
 
 
-def insert_runs(tx: Tx, job: int, first: int, spec: JobSpec, blocked: Sequence[int] | None = None) -> list[int]:
-    """The outer runs of a job, with numbers from `first`; their ids. Those of a step are `blocked`: each waits for so
-    many others."""
+def insert_runs(
+    tx: Tx, job: int, first: int, spec: JobSpec, blocked: Sequence[int] | None = None, base: int | None = None
+) -> list[int]:
+    """The outer runs of a job, with numbers from `first`; their ids, which begin with `base` if they were reserved.
+    Those of a step are `blocked`: each waits for so many others."""
     if not spec.outer_runs:
         return []
-    base = next_numbers(tx, "run_id", spec.outer_runs)
+    if base is None:
+        base = next_numbers(tx, "run_id", spec.outer_runs)
     ids = list(range(base, base + spec.outer_runs))
     runs = spec.runs if spec.nodes is None and spec.search is None else _outer(spec) * spec.outer_runs
     places = _places(tx, spec, job)

@@ -16,7 +16,7 @@ from turnout.store.belonging import of_job
 from turnout.store.conditions import COLUMNS, Condition
 from turnout.store.globs import fits
 from turnout.store.parts import in_parts
-from turnout.store.reads import find_job
+from turnout.store.reads import find_called, find_job
 
 _RUNS, _JOBS = schema.runs, schema.jobs
 MOST_NAMES = 10_000
@@ -31,8 +31,9 @@ _HINT = "`turnout list runs` shows what there is"
 def chosen(connection: sa.Connection, names: Sequence[str]) -> Condition | None:
     """What the runs of these names have in common; None for no names, which is no limit.
 
-    A label means the runs of the newest job that has it, any other word an experiment. Raises NotFound for a name that
-    nothing has, InvalidInput for what can be no name.
+    A label means the runs of the newest job that has it, or all runs of the pipeline, or the step, that is called so;
+    any other word means an experiment. Raises NotFound for a name that nothing has, InvalidInput for what can be no
+    name.
     """
     if not names:
         return None
@@ -129,6 +130,9 @@ def _known(connection: sa.Connection, wanted: Condition, text: str) -> Condition
 
 
 def _word(connection: sa.Connection, text: str) -> Condition:
+    job = find_called(connection, text)
+    if job is not None:
+        return of_job(job)
     newest = connection.execute(sa.select(sa.func.max(_RUNS.c.job_id)).where(_RUNS.c.label == text)).scalar()
     if newest is not None:
         return sa.and_(_RUNS.c.job_id == newest, _RUNS.c.label == text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,14 +11,24 @@ import sqlalchemy as sa
 
 from turnout.model.event import EventName
 from turnout.model.ids import run_name
-from turnout.model.pipeline import PipelineSpec
+from turnout.model.pipeline import PipelineSpec, StepSpec
 from turnout.model.spec import CommandKind, RunSpec
 from turnout.model.state import LIVE, TERMINAL, RunState
 from turnout.schedule.explain import Awaited
 from turnout.store import schema, search_views
 from turnout.store.belonging import OF_STEP
 from turnout.store.bulk import Bulk
-from turnout.store.jobs import StepOf, Written, insert_job, insert_runs, load_jobs, next_numbers, set_commands
+from turnout.store.jobs import (
+    Numbers,
+    StepOf,
+    Written,
+    insert_environment,
+    insert_job,
+    insert_runs,
+    load_jobs,
+    next_numbers,
+    set_commands,
+)
 from turnout.store.parts import in_parts
 from turnout.store.reads import find_run
 from turnout.store.searches import begin_search
@@ -68,9 +78,11 @@ class LateStep(NamedTuple):
 
 
 class Leaver(NamedTuple):
-    """A run of a step that is over, and may have left something: `after` is the manifest of that."""
+    """A run of a step that is over, and may have left something: `after` is the manifest of that. `place` is the run
+    that others wait for: of a search, whose best run this is, its parent."""
 
     id: int
+    place: int
     label: str
     values: dict[str, Any]
     after: str | None
@@ -94,20 +106,41 @@ def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[Written]]:
     """Writes the pipeline's job, those of its steps with their runs, and what they wait for; gives its number."""
     pipeline = insert_job(tx, spec.job).job
     steps: list[Written] = []
-    for step in spec.steps:
+    singly: list[tuple[int, int]] = []
+    whole: list[tuple[int, int]] = []
+    environments: dict[tuple[Any, ...], str] = {}
+    for step, numbers in zip(spec.steps, _reserved(tx, spec), strict=True):
         needs = step.run_needs or ((),) * (step.job.outer_runs if step.late is None else 0)
-        blocked = [len(each) + bool(step.needs) for each in needs]
-        late = json.dumps(step.late) if step.late is not None else None
-        on = sorted({*step.needs, *(place for each in needs for place, _ in each)})
-        names = [spec.steps[each].name for each in on]
-        place = StepOf(pipeline, step.name, len(set(step.needs)), blocked, late, names, step.bears_failures)
-        steps.append(insert_job(tx, step.job, step=place))
-        here = steps[-1]
-        edges = [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
-        _INSERT_RUN_NEEDS.execute(tx.connection, edges)
-        _INSERT_STEP_NEEDS.execute(tx.connection, [(steps[at].job, here.job) for at in sorted(set(step.needs))])
+        variables = (*step.job.inherited_env.items(), *step.job.env.items())
+        if variables not in environments:
+            environments[variables] = insert_environment(tx, dict(variables))
+        here = insert_job(tx, step.job, numbers, _place(pipeline, spec, step, needs), environments[variables])
+        steps.append(here)
+        singly += [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
+        whole += [(steps[at].job, here.job) for at in sorted(set(step.needs))]
+    _INSERT_RUN_NEEDS.execute(tx.connection, singly)
+    _INSERT_STEP_NEEDS.execute(tx.connection, whole)
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == pipeline).values(run_count=0))  # its steps have them
     return pipeline, steps
+
+
+def _place(pipeline: int, spec: PipelineSpec, step: StepSpec, needs: Sequence[Sequence[tuple[int, int]]]) -> StepOf:
+    blocked = [len(each) + bool(step.needs) for each in needs]
+    late = json.dumps(step.late) if step.late is not None else None
+    on = sorted({*step.needs, *(place for each in needs for place, _ in each)})
+    names = [spec.steps[each].name for each in on]
+    return StepOf(pipeline, step.name, len(set(step.needs)), blocked, late, names, step.bears_failures)
+
+
+def _reserved(tx: Tx, spec: PipelineSpec) -> Iterator[Numbers]:
+    """The numbers of all steps and their runs, asked for at once."""
+    counts = [0 if step.late is not None else step.job.outer_runs for step in spec.steps]
+    total = sum(counts)
+    job = next_numbers(tx, "job", len(counts))
+    run, base = next_numbers(tx, "run", total), next_numbers(tx, "run_id", total)
+    for number, count in enumerate(counts):
+        yield Numbers(job + number, run, base)
+        run, base = run + count, base + count
 
 
 def count_down(tx: Tx, ended: Collection[int]) -> dict[int, Ended]:
@@ -116,26 +149,31 @@ def count_down(tx: Tx, ended: Collection[int]) -> dict[int, Ended]:
     for part in in_parts(sorted(ended)):
         for row in tx.connection.execute(sa.select(_RUNS.c.id, _RUNS.c.job_id).where(_RUNS.c.id.in_(part))):
             mine.setdefault(row.job_id, []).append(row.id)
-    return {job: Ended(runs, _less(tx, job, _JOBS.c.open, len(runs))) for job, runs in sorted(mine.items())}
+    left = _less(tx, _JOBS.c.open, {job: len(runs) for job, runs in mine.items()})
+    return {job: Ended(runs, left[job].left) for job, runs in sorted(mine.items())}
 
 
-def count_down_steps(tx: Tx, job: int) -> Waiting:
-    """One of the steps that this one waits for is over."""
-    left = _less(tx, job, _JOBS.c.blocked, 1)
-    unmade = tx.connection.execute(sa.select(_JOBS.c.unmade).where(_JOBS.c.id == job)).scalar_one()
-    return Waiting(left, bool(unmade))
+def count_down_steps(tx: Tx, met: Mapping[int, int]) -> dict[int, Waiting]:
+    """So many of the steps that each of these waits for are over."""
+    return _less(tx, _JOBS.c.blocked, met)
 
 
-def has_failed(tx: Tx, job: int) -> bool:
-    """Whether a run of this step is over, and not well."""
-    where = (_RUNS.c.job_id == job, _RUNS.c.state.in_(_NOT_WELL), _RUNS.c.step == OF_STEP)
-    return tx.connection.execute(sa.select(_RUNS.c.id).where(*where).limit(1)).first() is not None
+def failed_among(tx: Tx, jobs: Collection[int]) -> set[int]:
+    """Those of these steps that have a run which is over, and not well."""
+    found: set[int] = set()
+    for part in in_parts(sorted(jobs)):
+        where = (_RUNS.c.job_id.in_(part), _RUNS.c.state.in_(_NOT_WELL), _RUNS.c.step == OF_STEP)
+        found.update(tx.connection.execute(sa.select(_RUNS.c.job_id).where(*where).distinct()).scalars())
+    return found
 
 
-def created_runs(tx: Tx, job: int) -> list[int]:
-    """Those of a step that wait for others."""
-    where = (_RUNS.c.job_id == job, _RUNS.c.state == str(RunState.CREATED))
-    return list(tx.connection.execute(sa.select(_RUNS.c.id).where(*where)).scalars())
+def created_runs(tx: Tx, jobs: Collection[int]) -> list[int]:
+    """Those of these steps that wait for others."""
+    found: list[int] = []
+    for part in in_parts(sorted(jobs)):
+        where = (_RUNS.c.job_id.in_(part), _RUNS.c.state == str(RunState.CREATED))
+        found += tx.connection.execute(sa.select(_RUNS.c.id).where(*where)).scalars()
+    return sorted(found)
 
 
 def give_up_late(tx: Tx, job: int) -> bool:
@@ -168,10 +206,12 @@ def leavers(connection: sa.Connection, job: int) -> dict[str, list[Leaver]]:
     )
     found: dict[str, list[Leaver]] = {}
     for row in connection.execute(select).all():
-        run = (_best(connection, row.job) if row.stage else None) or _leaver(row)
+        run = _leaver(row)
+        best = _best(connection, row.job) if row.stage else None
         of_step = found.setdefault(row.name, [])
-        if run not in of_step:  # a search on several targets has several parents, and one best
-            of_step.append(run)
+        if best is not None and of_step:  # a search on several targets has several parents, and one best
+            continue
+        of_step.append(run if best is None else _standing_for(run, best))
     return found
 
 
@@ -189,19 +229,25 @@ def told_of_outputs(connection: sa.Connection, runs: Collection[int]) -> dict[in
 
 def _leaver(row: Any) -> Leaver:
     return Leaver(
-        row.id, row.label or "", json.loads(row.params), row.after, json.loads(row.outputs) if row.outputs else [],
-        RunState(row.state), row.reason,
+        row.id, row.id, row.label or "", json.loads(row.params), row.after,
+        json.loads(row.outputs) if row.outputs else [], RunState(row.state), row.reason,
     )  # fmt: skip
 
 
+def _standing_for(parent: Leaver, best: Leaver) -> Leaver:
+    """The best run of a search, as if it were that of the step: it was asked for what its parent was, and may have been
+    ended early, which makes the search no worse."""
+    return best._replace(place=parent.id, label="", outputs=parent.outputs, state=parent.state, reason=parent.reason)
+
+
 def _best(connection: sa.Connection, search: int) -> Leaver | None:
-    """The best run of a search, as if it were that of the step; None when there is none."""
+    """The best run of a search; None when there is none."""
     found = search_views.best(connection, search)
     if not found or found[0]["run"] is None:
         return None
     run = find_run(connection, found[0]["run"])
     row = connection.execute(sa.select(*_LEAVER).where(_RUNS.c.id == run)).one()
-    return _leaver(row)._replace(label="")
+    return _leaver(row)
 
 
 def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[Sequence[int]]) -> Sequence[int]:
@@ -236,6 +282,12 @@ def is_pipeline(tx: Tx, job: int) -> bool:
     return bool(kind == CommandKind.PIPELINE)
 
 
+def is_open(connection: sa.Connection, job: int) -> bool:
+    """Whether a step of this pipeline is not over. False for a job that is none."""
+    where = (_JOBS.c.pipeline == job, sa.or_(_JOBS.c.open > 0, _JOBS.c.unmade == 1))
+    return connection.execute(sa.select(_JOBS.c.id).where(*where).limit(1)).first() is not None
+
+
 def open_pipelines(connection: sa.Connection) -> list[int]:
     """Those that are not over."""
     is_open = sa.and_(_JOBS.c.pipeline.is_not(None), sa.or_(_JOBS.c.open > 0, _JOBS.c.unmade == 1))
@@ -258,9 +310,18 @@ def insert_stand_in(tx: Tx, job: int) -> list[int]:
     return insert_runs(tx, job, next_numbers(tx, "run", 1), plain, [1])
 
 
-def _less(tx: Tx, job: int, column: sa.Column[int], count: int) -> int:
-    less = _JOBS.update().where(_JOBS.c.id == job).values({column: column - count}).returning(column)
-    return int(tx.connection.execute(less).scalar_one())
+def _less(tx: Tx, column: sa.Column[int], counts: Mapping[int, int]) -> dict[int, Waiting]:
+    """So much less of a step's column; what is left, for each. Steps of which as much goes are asked for together."""
+    alike: dict[int, list[int]] = {}
+    for job, count in counts.items():
+        alike.setdefault(count, []).append(job)
+    found: dict[int, Waiting] = {}
+    for count, jobs in alike.items():
+        less = _JOBS.update().values({column: column - count}).returning(_JOBS.c.id, column, _JOBS.c.unmade)
+        for part in in_parts(sorted(jobs)):
+            rows = tx.connection.execute(less.where(_JOBS.c.id.in_(part)))
+            found.update((row[0], Waiting(int(row[1]), bool(row[2]))) for row in rows)
+    return found
 
 
 def dependants(tx: Tx, runs: Collection[int]) -> list[tuple[int, int]]:
@@ -309,6 +370,17 @@ def awaited(connection: sa.Connection, run: int, step: int) -> list[Awaited]:
     runs = [Awaited(run_name(row.number, row.child or None), row.step, row.state) for row in connection.execute(select)]
     unmade = sa.select(_JOBS.c.step).where(_JOBS.c.id.in_(whole), _JOBS.c.unmade == 1)
     return [*runs, *(Awaited("", name, "") for name in connection.execute(unmade).scalars())]
+
+
+def unmade_needs(connection: sa.Connection, step: int) -> list[str] | None:
+    """The steps that are not over, and have to be before the runs of this one are made. None when they are made, or
+    will not be."""
+    if connection.execute(sa.select(_JOBS.c.id).where(_JOBS.c.id == step, _JOBS.c.unmade == 1)).first() is None:
+        return None
+    waits_for = sa.select(_STEP_NEEDS.c.needed).where(_STEP_NEEDS.c.job_id == step)
+    is_open = sa.or_(_JOBS.c.open > 0, _JOBS.c.unmade == 1)
+    select = sa.select(_JOBS.c.step).where(_JOBS.c.id.in_(waits_for), is_open).order_by(_JOBS.c.id)
+    return list(connection.execute(select).scalars())
 
 
 def needed_steps(tx: Tx, jobs: Collection[int]) -> dict[int, list[Waiter]]:

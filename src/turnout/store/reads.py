@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from turnout.errors import NotFound
 from turnout.model.event import EventName
-from turnout.model.ids import job_name, parse_job_name, parse_run_name, parse_step_name, run_name
+from turnout.model.ids import is_job_name, job_name, parse_job_name, parse_run_name, parse_step_name, run_name
 from turnout.model.spec import CommandKind
 from turnout.store import schema
 from turnout.store.belonging import OF_STEP
@@ -30,29 +30,63 @@ def moment(seconds: float | None) -> str | None:
 
 
 def find_run(connection: sa.Connection, name: str) -> int:
-    """The id of the run of that name, or of the newest with that label. NotFound otherwise."""
+    """The id of the run of that name, or of the newest with that label, unless the name means a job (`find_called`).
+    NotFound otherwise."""
     table = schema.runs
     parsed = parse_run_name(name)
     if parsed is not None:
         where = (table.c.number == parsed[0], table.c.child == (parsed[1] or 0))
-        found = connection.execute(sa.select(table.c.id).where(*where)).scalar()
     else:
-        newest = (
-            sa.select(table.c.id).where(table.c.label == name, table.c.child == 0).order_by(table.c.id.desc()).limit(1)
-        )
-        found = connection.execute(newest).scalar()
+        where = (table.c.label == name, table.c.child == 0)
+        if (job := find_called(connection, name)) is not None:
+            whole = job_name(job)
+            hint = f"`turnout list runs {whole}` lists its runs, `turnout attach {whole}` shows what they print"
+            raise NotFound(f"{name} is a job, and no run", hint=hint)
+    found = connection.execute(sa.select(table.c.id).where(*where).order_by(table.c.id.desc()).limit(1)).scalar()
     if found is None:
         raise NotFound(f"no run {name!r}", hint="`turnout list runs` shows what there is")
     return int(found)
 
 
+def find_called(connection: sa.Connection, name: str) -> int | None:
+    """The job that this name means where a run or a job may be meant: ``job7``, ``job7.trim``, or the newest job that
+    is called so, if no run of it is, and none of a later job. So a pipeline is, and a step whose runs are not made yet.
+    None for any other name."""
+    table = schema.runs
+    if is_job_name(name):
+        try:
+            return find_job(connection, name)
+        except NotFound:
+            return None
+    job = _newest_job(connection, name)
+    if job is None:
+        return None
+    for where in (table.c.job_id == job, table.c.job_id > job):
+        if connection.execute(sa.select(table.c.id).where(table.c.label == name, where).limit(1)).first() is not None:
+            return None
+    return job
+
+
+def _newest_job(connection: sa.Connection, name: str) -> int | None:
+    """The newest with that label, or that is a step of that name."""
+    table = schema.jobs
+    is_step = (table.c.pipeline.is_not(None), table.c.step == name)
+    found = [
+        connection.execute(sa.select(sa.func.max(table.c.id)).where(*where)).scalar()
+        for where in ((table.c.label == name,), is_step)
+    ]
+    return max((job for job in found if job is not None), default=None)
+
+
 def find_job(connection: sa.Connection, name: str) -> int:
+    """The id of the job of that name, or of the newest that is called so, which may be a step. NotFound otherwise."""
     table = schema.jobs
     number, step = parse_job_name(name), parse_step_name(name)
-    where = table.c.id == number if number is not None else table.c.label == name
-    if step is not None:
-        where = sa.and_(table.c.pipeline == step[0], table.c.step == step[1])
-    found = connection.execute(sa.select(table.c.id).where(where).order_by(table.c.id.desc()).limit(1)).scalar()
+    if number is None and step is None:
+        found = _newest_job(connection, name)
+    else:
+        where = (table.c.id == number,) if step is None else (table.c.pipeline == step[0], table.c.step == step[1])
+        found = connection.execute(sa.select(table.c.id).where(*where)).scalar()
     if found is None and step is not None:
         raise NotFound(f"no step {name!r}", hint=f"`turnout show job{step[0]}` shows its steps")
     if found is None:
@@ -60,10 +94,11 @@ def find_job(connection: sa.Connection, name: str) -> int:
     return int(found)
 
 
-def step_of_several(connection: sa.Connection, run: int) -> str | None:
-    """The job that this run is of, if that is a step of a pipeline and has several runs."""
-    table = schema.runs
-    job = connection.execute(sa.select(table.c.job_id).where(table.c.id == run, table.c.step > 0)).scalar()
+def step_of_several(connection: sa.Connection, run: int, name: str) -> str | None:
+    """The job that this run is of, if that is the step of this name in a pipeline, and has several runs."""
+    table, jobs = schema.runs, schema.jobs
+    select = sa.select(table.c.job_id).join(jobs, jobs.c.id == table.c.job_id)
+    job = connection.execute(select.where(table.c.id == run, table.c.step > 0, jobs.c.step == name)).scalar()
     if job is None:
         return None
     several = sa.select(table.c.id).where(table.c.job_id == job, table.c.step == OF_STEP).limit(2)

@@ -19,10 +19,12 @@ _LIVE = [str(state) for state in LIVE]
 
 
 class Counts(dict[str, int]):
-    """How many runs of a job are in which state. Of a search, some may fail without harm, unless it `has_given_up`."""
+    """How many runs of a job are in which state. Of a search, some may fail without harm, unless it `has_given_up`. A
+    step that `is_unmade` has none yet."""
 
     is_search = False
     has_given_up = False
+    is_unmade = False
     steps: Sequence[Counts] = ()
     """of a pipeline, those of its steps, of which it has the sum"""
 
@@ -38,6 +40,9 @@ def job_counts(connection: sa.Connection, jobs: Iterable[int] | None = None) -> 
     for part in in_parts(sorted(counts)):
         _add(connection, counts, part)
         _add_steps(connection, counts, part)
+        unmade = sa.select(_JOBS.c.id).where(_JOBS.c.id.in_(part), _JOBS.c.unmade == 1)
+        for job in connection.execute(unmade).scalars():
+            counts[job].is_unmade = True
     return counts
 
 
@@ -53,6 +58,8 @@ def live_of(counts: Counts) -> int:
 
 def state_of(counts: Counts) -> str:
     """The state of a job whose runs are in these."""
+    if counts.is_unmade:
+        return "queued"
     live = live_of(counts)
     if counts.steps and not live:
         states = {state_of(step) for step in counts.steps}

@@ -13,10 +13,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from turnout import query
+from turnout.errors import InvalidInput
 from turnout.model.likeness import nearest
 from turnout.model.pipeline import SKIPPED
 from turnout.pipeline.plan import COMPLETED, Left, Value
@@ -24,6 +26,13 @@ from turnout.pipeline.plan import COMPLETED, Left, Value
 _FIELD = query.Field(query.Kind.ANY, "")
 _SUCCESS, _NOT_FAILURE, _FAILURE, _ALWAYS = "success", "not failure", "failure", "always"
 _WORDS = (_SUCCESS, _NOT_FAILURE, _FAILURE, _ALWAYS)
+#: What may be one of these words, misspelt: it compares nothing.
+_BARE = re.compile(r"(not )?[\w.-]+")
+#: What YAML makes of these is no word of ours.
+_CONSTANTS = {
+    "true": "leave it out, or write `always`: it is done however the steps before it ended",
+    "false": "leave the step out, and what needs it",
+}
 #: What can be asked of a run that did not complete.
 _OF_ANY_END = ("state", "exit_code")
 
@@ -97,6 +106,8 @@ def read(text: str, steps: Collection[str]) -> Condition:
     words = " ".join(text.split())
     if words in _WORDS:
         return Condition(words, None)
+    if _BARE.fullmatch(words):
+        raise InvalidInput(f"{words} is no condition", hint=_instead_of_word(words))
     expression = query.parse(text, _Names(columns={}, namespaces=dict.fromkeys(steps, _FIELD)))
     names = sorted(query.columns_of(expression))
     asks = tuple((first, rest) for first, dot, rest in (name.partition(".") for name in names) if dot)
@@ -104,6 +115,13 @@ def read(text: str, steps: Collection[str]) -> Condition:
         text, expression, values=tuple(name for name in names if "." not in name),
         steps=tuple(dict.fromkeys(step for step, _ in asks)), asks=asks,
     )  # fmt: skip
+
+
+def _instead_of_word(words: str) -> str:
+    near = nearest(words, _WORDS)
+    if words in _CONSTANTS or near:
+        return _CONSTANTS.get(words, f"did you mean `{near}`?")
+    return f"write one of {', '.join(_WORDS)}, or compare it: `{words.removeprefix('not ')} > 3`"
 
 
 def instead_of(name: str, known: Collection[str]) -> str:

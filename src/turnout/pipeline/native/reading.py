@@ -13,6 +13,11 @@ from turnout.pipeline.native.problems import Problems
 
 #: The keys of a step that say what its runs are; all others are its job's.
 KEYS = ("command", "function", "args", "needs", "matrix", "each", "collect", "inputs", "outputs", "when")
+#: What is no step's own: why, and what to do instead.
+_OF_PIPELINE = {
+    "name": ("a step is called by its key", "leave `name:` out"),
+    "code": ("code is for all steps alike", "say it for the pipeline: beside `pipeline:`, or to Pipeline(…)"),
+}
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SLIP = 0.8  # two keys that are as like as this are the same, misspelt
@@ -77,11 +82,14 @@ def read_step(name: str, content: object, job_keys: Collection[str] | None, prob
 
 def _check_keys(place: str, job: Mapping[str, object], known: Collection[str] | None, problems: Problems) -> None:
     for key in job:
+        if known is not None and key in _OF_PIPELINE:
+            problems.add(place, *_OF_PIPELINE[key])
+            continue
         if known is None:
             slips = difflib.get_close_matches(key, KEYS, 1, _SLIP)
             instead = f"did you mean `{slips[0]}`?" if slips else None
         elif key not in known:
-            names = (*KEYS, *known)
+            names = [name for name in dict.fromkeys((*KEYS, *known)) if name not in _OF_PIPELINE]
             near = nearest(key, names)
             instead = f"did you mean `{near}`?" if near else f"known: {', '.join(names)}"
         else:

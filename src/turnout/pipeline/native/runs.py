@@ -146,14 +146,15 @@ class Maker:
 
     def _tell_missing(self, row: Row, path: str, *, is_pattern: bool) -> None:
         run = called(self._prepared.step.name, row.label)
-        why = objection(path)
+        why, instead = objection(path), self._finder.instead(path)
         if is_pattern:
             what = f"nothing matches {path}, which {run} reads"
         elif why is not None:
             what = f"{path or 'an empty text'} {why}, and {run} reads it"
+            instead = "bring it into the directory of the pipeline, or give its absolute path"
         else:
             what = f"{path} is missing, which {run} reads: it is no file of the project, and no step leaves it"
-        self._problems.add(f"{self._place}.inputs", what, self._finder.instead(path))
+        self._problems.add(f"{self._place}.inputs", what, instead)
 
     def _tell_not_one(self, row: Row, place: str, count: int) -> None:
         run = called(self._prepared.step.name, row.label)

@@ -38,7 +38,7 @@ class Expander:
         try:
             made, left = unmade.plan(self._disk, job)
         except InvalidInput as error:
-            why = Why(f"its runs could not be made: {error.message}")
+            why = Why(error.message, Reason.UNMADE)
             self._write(lambda tx: _give_up(tx, job, why))
             return
         except Skipped as error:

@@ -102,6 +102,8 @@ def _check_end(disk: Disk, record: RunRecord, needed: Sequence[int], spec: StepS
         raise Broken(f"{name} was given up though all that it needs is well: {record}, {needed}")
     if is_lost and (record.attempt or record.reason not in (Reason.DEPENDENCY, Reason.CONDITION)):
         raise Broken(f"{name} was given up after {record.attempt} attempts, and says {record.reason}: {record}")
+    if record.reason is Reason.UNMADE and (record.attempt or not _makes_nothing(disk, needed, spec)):
+        raise Broken(f"{name} was not made after {record.attempt} attempts, though there was something to do: {record}")
     is_skipped = is_lost and record.reason is Reason.CONDITION
     if is_skipped and not _has_condition(spec) and all(disk.records[on].reason is not Reason.CONDITION for on in bad):
         raise Broken(f"{name} was skipped, and neither has a condition nor what it needs: {record}")
