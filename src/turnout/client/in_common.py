@@ -20,11 +20,13 @@ Frozen = tuple[Path, tuple[str, ...], tuple[str, ...]]
 @dataclass(slots=True)
 class InCommon:
     """For the moment in which several jobs are prepared: nobody looks whether something has changed since. Who prepares
-    one puts here what it finds: settings by all that they are made of, files, and the trees that these make."""
+    one puts here what it finds: settings by all that they are made of, files, the trees that these make, and what runs
+    inherit of the environment."""
 
     settings: dict[Hashable, configuration.Config] = field(default_factory=dict)
     frozen: dict[Frozen, Snapshot] = field(default_factory=dict)
     trees: dict[Hashable, Joined] = field(default_factory=dict)
+    environments: dict[Hashable, dict[str, str]] = field(default_factory=dict)
 
 
 class Once:

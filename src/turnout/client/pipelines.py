@@ -54,8 +54,16 @@ class PreparedPipeline:
         place = {step.plan.name: number for number, step in enumerate(self.steps)}
         once = Once(hub)
         jobs = [step.prepared.deliver(once, once.send) for step in self.steps]
-        steps = tuple(_step(each.plan, job, place) for each, job in zip(self.steps, jobs, strict=True))
-        return PipelineSpec(job=_whole(self.wish, jobs[0]), steps=steps, resume=self.wish.resume)
+        found: dict[tuple[tuple[str, str], ...], int] = {}
+        steps = []
+        for each, job in zip(self.steps, jobs, strict=True):
+            environment = found.setdefault(tuple(job.inherited_env.items()), len(found))
+            step = _step(each.plan, replace(job, inherited_env={}), place)
+            steps.append(replace(step, environment=environment))
+        return PipelineSpec(
+            job=_whole(self.wish, jobs[0]), steps=tuple(steps), resume=self.wish.resume,
+            environments=tuple(map(dict, found)),
+        )  # fmt: skip
 
 
 def prepare_pipeline(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool = True) -> PreparedPipeline:

@@ -149,7 +149,7 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True, common:
     target = replace(served(settings.general.target, settings), **wish.terms)
     others = _others(wish, settings)
     layout, setup, container = _surroundings(wish, settings, cwd)
-    spec = _specify(wish, settings, layout, setup, container)
+    spec = _specify(wish, settings, layout, setup, container, known)
     spec = with_secrets(spec, home, is_here=target.service == "local")
     if wish.code_dirs and not wish.snapshot:
         raise InvalidInput("--no-snapshot and --code-dir exclude each other", hint="leave one of them out")
@@ -268,8 +268,9 @@ def _options(wish: Wish) -> configuration.Options:
 
 
 def _specify(
-    wish: Wish, settings: configuration.Config, layout: Layout, setup: Setup | None, container: Container | None
-) -> JobSpec:
+    wish: Wish, settings: configuration.Config, layout: Layout, setup: Setup | None, container: Container | None,
+    known: InCommon,
+) -> JobSpec:  # fmt: skip
     general = settings.general
     target, experiment, workspace = general.target, general.experiment, general.workspace
     for kind, label in (("experiment", experiment), ("workspace", workspace)):
@@ -299,7 +300,7 @@ def _specify(
         script_path=what.script_path, repeat=repeat, total=total, target=target, experiment=experiment,
         workspace=workspace, label=wish.name, tags=dict(wish.tags), env=env,
         notify=ask.notice(general.notify),
-        inherited_env=surroundings(general, is_here=is_here and container is None), resources=wish.resources,
+        inherited_env=_inherited(general, known, is_here=is_here and container is None), resources=wish.resources,
         grace=general.grace,
         retry=ask.retry(general.retry) if wish.retry is None else wish.retry, priority=wish.priority,
         concurrent=wish.concurrent, umask=_umask(), held=wish.held, keep_node=wish.keep_node, direct=wish.direct,
@@ -362,6 +363,13 @@ def with_secrets(spec: JobSpec, home: Home, *, is_here: bool) -> JobSpec:
     this machine can read a file of this user). NotFound for one that is nowhere."""
     secrets = references.to_send(spec.env, home, is_here=is_here)
     return replace(spec, inherited_env={**spec.inherited_env, **secrets})
+
+
+def _inherited(general: configuration.General, known: InCommon, *, is_here: bool) -> dict[str, str]:
+    key = (tuple(general.env_inherit), general.username, is_here)
+    if key not in known.environments:
+        known.environments[key] = surroundings(general, is_here=is_here)
+    return known.environments[key]
 
 
 def surroundings(general: configuration.General, *, is_here: bool) -> dict[str, str]:

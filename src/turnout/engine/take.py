@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from typing import NamedTuple
 
 from turnout.engine.family import Family
@@ -52,14 +52,19 @@ class Jobs:
         self._known: dict[int, Job] = {}
 
     def get(self, tx: Tx, job: int) -> Job:
-        found = self._known.get(job)
-        if found is None:
-            if len(self._known) >= _JOBS_KEPT:
-                self._known.clear()
-            found = load_jobs(tx.connection, {job})[job]
-            if found.created != tx.now:
-                self._known[job] = found
-        return found
+        return self._known.get(job) or self.get_all(tx, {job})[job]
+
+    def get_all(self, tx: Tx, wanted: set[int]) -> dict[int, Job]:
+        """Those that have to be read are read together."""
+        missing = wanted - self._known.keys()
+        if not missing:
+            return self._known
+        if len(self._known) >= _JOBS_KEPT:
+            self._known.clear()
+            missing = wanted
+        found = load_jobs(tx.connection, missing)
+        self._known.update((number, job) for number, job in found.items() if job.created != tx.now)
+        return {**found, **{number: self._known[number] for number in wanted - missing}}
 
 
 class Taken(NamedTuple):
@@ -86,12 +91,13 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> Taken:
         last: RunRecord | None = None
         while len(entries) < _LOOK_AT_MOST:
             seen, in_vain = len(entries), 0
-            for entry in waiting_runs(tx, taker.queue, most=_LOOK_AT_ONCE, behind=last, besides=passed):
+            for entry, job in _with_jobs(
+                tx, jobs, waiting_runs(tx, taker.queue, most=_LOOK_AT_ONCE, behind=last, besides=passed)
+            ):
                 in_vain += entry.job in passed
                 if in_vain > _IN_VAIN:
                     break
                 entries[entry.record.id], last = entry, entry.record
-                job = jobs.get(tx, entry.job)
                 here = taker.room.running.get(job.id, 0)
                 yield _waiting(entry, job, family.copies(entry, job), family.most(entry, job, here))
             else:
@@ -138,6 +144,14 @@ def held_by(tx: Tx, jobs: Jobs, agent: int, max_runs: int) -> tuple[list[Grant],
         grants.append(_grant(entry, entry.record, job, slots, left))
         stops[entry.record.id, entry.record.attempt] = entry.record.cancel
     return grants, stops
+
+
+def _with_jobs(tx: Tx, jobs: Jobs, entries: Iterable[Entry]) -> Iterator[tuple[Entry, Job]]:
+    """A few at a time: of a pipeline, each may be of another job."""
+    rest = iter(entries)
+    while some := list(islice(rest, _IN_VAIN)):
+        known = jobs.get_all(tx, {entry.job for entry in some})
+        yield from ((entry, known[entry.job]) for entry in some)
 
 
 def job_orders(connection: Connection, ids: set[int]) -> dict[int, JobOrder]:

@@ -27,6 +27,8 @@ class StepSpec:
     run_needs: tuple[tuple[tuple[int, int], ...], ...] = ()
     late: dict[str, Any] | None = None
     bears_failures: bool = False
+    environment: int | None = None
+    """which of those of the pipeline its job inherits, that has none itself then"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,3 +39,4 @@ class PipelineSpec:
     job: JobSpec
     steps: tuple[StepSpec, ...]
     resume: str | None = None
+    environments: tuple[dict[str, str], ...] = ()

@@ -43,9 +43,11 @@ def check_pipeline(spec: PipelineSpec) -> None:
     if len(spec.steps) > _MOST_STEPS or sum(step.job.outer_runs for step in spec.steps) > MOST_RUNS:
         hint = "split it, or let a step have several runs: matrix"
         raise InvalidInput(f"a pipeline has up to {_MOST_STEPS} steps, and {MOST_RUNS} runs", hint=hint)
+    if any(step.environment is not None and not 0 <= step.environment < len(spec.environments) for step in spec.steps):
+        raise InvalidInput("a step inherits an environment that is not there", hint="submit it with `turnout pipeline`")
+    counts = [len(step.job.runs) for step in spec.steps]
     for place, step in enumerate(spec.steps):
         check_label(step.name, "step")
-        counts = [len(earlier.job.runs) for earlier in spec.steps[:place]]
         is_sound = all(0 <= on < place for on in step.needs) and len(step.run_needs) in (0, len(step.job.runs))
         if not is_sound or not all(
             0 <= on < place and 0 <= run < counts[on] for each in step.run_needs for on, run in each

@@ -108,13 +108,14 @@ def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[Written]]:
     steps: list[Written] = []
     singly: list[tuple[int, int]] = []
     whole: list[tuple[int, int]] = []
-    environments: dict[tuple[Any, ...], str] = {}
+    digests: dict[tuple[Any, ...], str] = {}
     for step, numbers in zip(spec.steps, _reserved(tx, spec), strict=True):
         needs = step.run_needs or ((),) * (step.job.outer_runs if step.late is None else 0)
-        variables = (*step.job.inherited_env.items(), *step.job.env.items())
-        if variables not in environments:
-            environments[variables] = insert_environment(tx, dict(variables))
-        here = insert_job(tx, step.job, numbers, _place(pipeline, spec, step, needs), environments[variables])
+        key = (step.environment, *step.job.inherited_env.items(), *step.job.env.items())
+        if key not in digests:
+            inherited = spec.environments[step.environment] if step.environment is not None else {}
+            digests[key] = insert_environment(tx, {**inherited, **step.job.inherited_env, **step.job.env})
+        here = insert_job(tx, step.job, numbers, _place(pipeline, spec, step, needs), digests[key])
         steps.append(here)
         singly += [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
         whole += [(steps[at].job, here.job) for at in sorted(set(step.needs))]
