@@ -32,7 +32,7 @@ check: lint ## the same, layers, unit tests
 	@scripts/test-deps python3.9
 	@scripts/test-suites $(BIN)/python $(WORKERS) unit
 
-bench: $(VENV)/.bench-installed ## print the benchmark table (against xargs, GNU parallel, HyperQueue)
+bench: $(VENV)/.bench-installed ## print the benchmark table (against xargs, GNU parallel, HyperQueue, Snakemake …)
 	@scripts/test-deps parallel
 	@$(BIN)/python -m benchmarks
 
@@ -56,4 +56,5 @@ $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
 
 $(VENV)/.bench-installed: $(VENV)/.dev-installed
 	@$(PIP) hyperqueue
+	@scripts/make-venv $(VENV)/snakemake && $(VENV)/snakemake/bin/python -m pip install --quiet --disable-pip-version-check snakemake
 	@touch $@

@@ -104,8 +104,8 @@ _LEAST = (
 
 
 def snakemake(stages: int) -> float:
-    beside = Path(__file__).parents[2] / "tools" / "snakemake-venv" / "bin" / "snakemake"
-    program = os.environ.get("TURNOUT_BENCH_SNAKEMAKE", str(beside))
+    ours = Path(__file__).parents[1] / ".venv" / "snakemake" / "bin" / "snakemake"  # `make bench` puts it there
+    program = os.environ.get("TURNOUT_BENCH_SNAKEMAKE", str(ours))
     if not Path(program).exists():
         raise RuntimeError("there is none (TURNOUT_BENCH_SNAKEMAKE names the program)")
     with tempfile.TemporaryDirectory() as folder:
