@@ -82,10 +82,12 @@ def test_a_condition_asks_what_the_earlier_run_came_to(user: Cli, project: Path,
 def test_what_is_no_pipeline(user: Cli, project: Path) -> None:
     job = user.json("run", "-d", "true")["job"]
     file = written(project, "a: {command: 'true'}")
+    before = user.json("list", "jobs", "-n", "1")[0]["name"]
     done = user("pipeline", file, "--resume", job, check=False)
     assert done.returncode == 4 and f"{job} is no pipeline" in done.stderr
     done = user("pipeline", file, "--resume", "job999", check=False)
     assert done.returncode == 3 and "no job 'job999'" in done.stderr
+    assert user.json("list", "jobs", "-n", "1")[0]["name"] == before, "what is refused leaves nothing"
 
 
 def test_from_python(user: Cli, project: Path, side: Path) -> None:
@@ -104,3 +106,27 @@ def test_how_many_is_said(user: Cli, project: Path, side: Path) -> None:
     (side / "log").write_text("")
     done = user("pipeline", "--json", "-d", "p.yaml", "--resume", first["name"])
     assert json.loads(done.stdout)["carried"] == 9 and "9 runs taken over from" in done.stderr
+
+
+def test_one_in_another_place_is_not_taken_over(user: Cli, project: Path, side: Path, tmp_path: Path) -> None:
+    first = submit(user, project, side, GOOD)
+    view = submit(user, project, side, GOOD, "--resume", first["name"], "--shared", str(project))
+    assert lines(side) == EVERYTHING and view["state"] == "completed"
+
+
+def test_a_pipeline_that_is_under_way_is_not_deleted_in_parts(user: Cli, project: Path, tmp_path: Path) -> None:
+    steps = f"""
+    a: {{command: 'echo > a', outputs: a}}
+    slow: {{command: 'while [ ! -e {tmp_path}/go ]; do sleep 0.02; done'}}
+    late: {{command: 'cat {{file}}', each: 'a*', needs: [a, slow]}}
+    b: {{command: 'cat a', inputs: a, needs: slow}}
+    """
+    told = user.json("pipeline", "-d", written(project, steps))
+    (first,) = told["steps"]["a"]["runs"]
+    user("attach", first)
+    for words in (("run", first), ("job", told["steps"]["a"]["job"]), ("job", told["steps"]["b"]["job"])):
+        done = user("delete", *words, "--yes", check=False)
+        assert done.returncode == 4 and "not over" in done.stderr, done.stderr
+    (tmp_path / "go").touch()
+    assert user.json("attach", told["job"])["state"] == "completed"
+    user("delete", "job", told["job"], "--yes")

@@ -169,3 +169,22 @@ def test_a_pipeline_where_a_job_is_wanted(command: str, user: Cli, project: Path
     done = user(command, written(project, "a: {command: 'true'}"), check=False)
     assert done.returncode == 2 and "p.yaml is a pipeline" in done.stderr
     assert "`turnout pipeline p.yaml` runs it" in done.stderr
+
+
+def test_cancel_all_ends_also_what_is_not_made_yet(user: Cli, project: Path, tmp_path: Path) -> None:
+    steps = f"""
+    a: {{command: 'while [ ! -e {tmp_path}/go ]; do sleep 0.02; done'}}
+    last: {{command: 'touch {tmp_path}/last', needs: a, when: always}}
+    """
+    told = user.json("pipeline", "-d", written(project, steps))
+    user("cancel", "all")
+    wait_until(lambda: user.json("show", told["job"])["state"] == "cancelled")
+    assert not (tmp_path / "last").exists()
+
+
+def test_the_outputs_of_a_static_search_are_asked_for(user: Cli, project: Path) -> None:
+    search = "{space: {x: [1, 2]}, sampler: grid, minimize: loss, static: true}"
+    (project / "train.py").write_text("import turnout\nturnout.log(loss=1)\n")
+    view = run(user, written(project, f"find: {{command: python train.py, search: {search}, outputs: m}}"), code=1)
+    assert states(view) == {"find": {"failed": 2}}
+    assert {each["reason"] for each in runs_of(user, view, "find") if each["parent"]} == {"no_output"}

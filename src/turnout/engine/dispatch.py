@@ -109,7 +109,7 @@ class Dispatch:
 
         def work(tx: Tx) -> Taken:
             if is_empty and not tx.touched & {"queue", f"queue:{session.queue}"}:
-                return Taken([], saw_any=False, lacks_gpus=False)
+                return Taken([], saw_any=True, lacks_gpus=False)  # nobody looked
             return take(tx, self._jobs, taker)
 
         future = self._store.submit(work)
@@ -125,9 +125,9 @@ class Dispatch:
         return _then(self._store.submit(lambda tx: report(tx, telling)), answer)
 
     def cancel(
-        self, runs: list[int], *, by: str, stopped: str | None = None, job: int | None = None
+        self, runs: list[int], *, by: str, stopped: str | None = None, job: int | None = None, everything: bool = False
     ) -> Future[list[steer.Cancelled]]:
-        """`stopped`: why they are stopped early, if they are. With `job`, all of it."""
+        """`stopped`: why they are stopped early, if they are. With `job`, all of it; or `everything`."""
         cause = Cause.CANCELLED if stopped is None else Cause.STOPPED
 
         def answer(cancelled: list[steer.Cancelled]) -> list[steer.Cancelled]:
@@ -140,7 +140,10 @@ class Dispatch:
                             session.stops[item.run, item.attempt] = Stop(item.run, item.attempt, cause)
             return cancelled
 
-        return _then(self._store.submit(lambda tx: steer.cancel(tx, runs, by=by, stopped=stopped, job=job)), answer)
+        def work(tx: Tx) -> list[steer.Cancelled]:
+            return steer.cancel(tx, runs, by=by, stopped=stopped, job=job, everything=everything)
+
+        return _then(self._store.submit(work), answer)
 
     def restart(self, runs: Collection[int], *, by: str) -> Future[list[RunRecord]]:
         """Has the attempts of these runs ended as if their nodes had been taken away; gives those that were on one."""

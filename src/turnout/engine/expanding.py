@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from turnout.blobs import BlobStore
 from turnout.engine.carrying import carry
@@ -32,6 +33,7 @@ from turnout.wire.patterns import is_glob, matcher
 _log = logging.getLogger(__name__)
 _TOPIC = "pipelines"
 _AGAIN = 5.0  # seconds, after a look that failed
+_EVERY = 60.0  # else: another hub may have died that would have told
 _FAREWELL = 30.0
 
 
@@ -60,28 +62,23 @@ class Expander:
         if _TOPIC in topics:
             self._news.set()
 
-    def look(self) -> None:
+    def look(self) -> bool:
         """Makes the runs of all steps for which it is time, and ends pipelines that shall end with the first failure.
-        For its thread, or where that was not started."""
+        For its thread, or where that was not started. What goes wrong with one is told, and is in no other's way; False
+        = something did."""
         with self._store.read() as connection:
             due = pipelines.due_steps(connection)
             failed = [job for job in pipelines.open_pipelines(connection) if _shall_end(connection, job)]
-        for job in failed:
-            self._end(job)
-        for step in due:
-            self._expand(step)
+        went = [_is_done(partial(self._end, job)) for job in failed]
+        went += [_is_done(partial(self._expand, step)) for step in due]
+        return all(went)
 
     def _run(self) -> None:
-        patience: float | None = None
+        patience = _EVERY
         while self._is_woken(patience):
-            try:
-                self.look()
-                patience = None
-            except Exception:
-                patience = _AGAIN
-                _log.exception("steps of pipelines could not be made; another look follows")
+            patience = _EVERY if _is_done(self.look) else _AGAIN
 
-    def _is_woken(self, patience: float | None) -> bool:
+    def _is_woken(self, patience: float) -> bool:
         """After so many seconds at most; False = the hub stops."""
         self._news.wait(patience)
         self._news.clear()
@@ -141,6 +138,14 @@ class Expander:
         for is_taken in map(_matcher, run.outputs):
             found.update((path, None) for path in paths if is_taken(path))
         return tuple(found)
+
+
+def _is_done(work: Callable[[], bool | None]) -> bool:
+    try:
+        return work() is not False
+    except Exception:
+        _log.exception("a step of a pipeline could not be seen to; another look follows")
+        return False
 
 
 def _ends(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> dict[int, dict[str, object]]:

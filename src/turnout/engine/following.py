@@ -85,8 +85,8 @@ class _Followers:
             self._tx.touch("pipelines")
         names = names_of(self._tx, [record.id for record in bad])
         why = {record.id: _why(names[record.id], record) for record in bad}
+        steps = pipelines.count_down(self._tx, [record.id for record in ended])  # first: who resumes has to wait for it
         self._tell_runs([record.id for record in ended], why)
-        steps = pipelines.count_down(self._tx, [record.id for record in ended])
         news = [step for step, (runs, left) in steps.items() if not left or not why.keys().isdisjoint(runs)]
         waiting = pipelines.needed_steps(self._tx, news)
         unwell = pipelines.failed_among(self._tx, [step for step in waiting if not steps[step].left])
@@ -98,8 +98,8 @@ class _Followers:
             for step, bears_failures in waiters:
                 if is_well or (bears_failures and left == 0):
                     met[step] += 1
-                elif reason is not None and not bears_failures:
-                    give_up_step(self._tx, self._ledger, step, reason)
+                elif not bears_failures and (reason is not None or left == 0):
+                    give_up_step(self._tx, self._ledger, step, reason or Why("not all that it waits for completed"))
         self._let_steps(met)
 
     def _tell_runs(self, ended: list[int], why: dict[int, Why]) -> None:

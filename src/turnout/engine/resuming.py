@@ -17,7 +17,7 @@ from turnout.model.state import Reason, RunState
 from turnout.pipeline.languages import late_from
 from turnout.store import resuming, search_runs, searches
 from turnout.store.jobs import insert_runs, load_jobs, next_numbers
-from turnout.store.pipelines import is_pipeline
+from turnout.store.pipelines import is_pipeline, origin_of
 from turnout.store.resuming import Run, Step
 from turnout.store.writer import Tx
 
@@ -37,6 +37,9 @@ def resume(tx: Tx, pipeline: int) -> dict[str, object]:
     is missing. Conflict for a job that is no pipeline."""
     if not is_pipeline(tx, pipeline):
         raise Conflict(f"{job_name(pipeline)} is no pipeline", hint="`turnout rerun RUN` runs a single run again")
+    if origin_of(tx, pipeline) is not None:
+        hint = "submit its file again with `turnout pipeline`"
+        raise Conflict(f"{job_name(pipeline)} was imported: what its steps wait for is not known here", hint=hint)
     redone = _Redone()
     for step in resuming.steps_of(tx, pipeline):
         if not step.bears_failures and not redone.skipped.isdisjoint(step.needs):

@@ -34,17 +34,18 @@ class Cancelled:
 
 
 def cancel(
-    tx: Tx, runs: Iterable[int], *, by: str, stopped: str | None = None, job: int | None = None
-) -> list[Cancelled]:
+    tx: Tx, runs: Iterable[int], *, by: str, stopped: str | None = None, job: int | None = None,
+    everything: bool = False,
+) -> list[Cancelled]:  # fmt: skip
     """Cancels these runs and the children of parents among them; all of a `job`, and of its steps, also those that are
-    not made yet. Idempotent. `stopped`: why they are stopped early, which is how they end then."""
+    not made yet; or of all jobs. Idempotent. `stopped`: why they are stopped early, which is how they end then."""
     cause = Cause.CANCELLED if stopped is None else Cause.STOPPED
     wanted = set(runs)
     ledger = Ledger(tx)
-    if job is not None:
+    if job is not None or everything:
         for late in pipelines.late_steps(tx, job):
             give_up_step(tx, ledger, late, Why(f"it was cancelled by {by}"))
-        wanted.update(live_runs(tx.connection, job=job))
+        wanted.update(live_runs(tx.connection, job=job))  # also those that were made meanwhile
     ledger.load(wanted)
     wanted |= live_children(tx, wanted)  # now that their parents are locked, no more are made
     ledger.load(wanted)

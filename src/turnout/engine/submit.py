@@ -47,8 +47,11 @@ def submit_pipeline(tx: Tx, submission: PipelineSubmission) -> dict[str, object]
     """As `submit`; all of it is written, or nothing."""
 
     def work() -> dict[str, object]:
+        earlier = _earlier(tx, submission.spec.resume)  # before anything is written: what is refused leaves nothing
         pipeline, steps = insert_pipeline(tx, submission.spec)
-        carried = _go_on(tx, pipeline, submission.spec, [run for step in steps for run in step.ids])
+        carried = 0
+        if earlier is not None:
+            carried = _go_on(tx, pipeline, earlier, [run for step in steps for run in step.ids])
         if any(step.late is not None and not step.needs for step in submission.spec.steps):
             tx.touch("pipelines")
         return {
@@ -63,13 +66,17 @@ def submit_pipeline(tx: Tx, submission: PipelineSubmission) -> dict[str, object]
     return once(tx, submission.key, submission.body, work, principal=submission.principal)
 
 
-def _go_on(tx: Tx, pipeline: int, spec: PipelineSpec, runs: Sequence[int]) -> int:
-    """From an earlier pipeline, if it is to: how many of its runs are taken over at once."""
-    if spec.resume is None:
-        return 0
-    earlier = find_job(tx.connection, spec.resume)
-    if not is_pipeline(tx, earlier):
-        raise Conflict(f"{spec.resume} is no pipeline", hint="give --resume the job of one: `turnout list jobs`")
+def _earlier(tx: Tx, name: str | None) -> int | None:
+    if name is None:
+        return None
+    job = find_job(tx.connection, name)
+    if not is_pipeline(tx, job):
+        raise Conflict(f"{name} is no pipeline", hint="give --resume the job of one: `turnout list jobs`")
+    return job
+
+
+def _go_on(tx: Tx, pipeline: int, earlier: int, runs: Sequence[int]) -> int:
+    """From an earlier pipeline: how many of its runs are taken over at once."""
     link_steps(tx, pipeline, earlier)
     ledger = Ledger(tx)
     ledger.load(runs)

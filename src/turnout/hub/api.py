@@ -200,7 +200,12 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         job = await reading(store, lambda connection: wanted.job and reads.find_job(connection, wanted.job))
         # What is stopped early is told to its service as such, by who looks after it there.
         there = await run_in_threadpool(hub.cancels.there, runs) if wanted.stopped is None else {}
-        done = await asyncio.wrap_future(dispatch.cancel(runs, by="user", stopped=wanted.stopped, job=job or None))
+        done = await asyncio.wrap_future(
+            dispatch.cancel(
+                runs, by="user", stopped=wanted.stopped, job=job or None,
+                everything=wanted.all and wanted.place is None,
+            )
+        )  # fmt: skip
         notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
         # Second: what ends because its service ended it must be known as cancelled by then.
         records = (

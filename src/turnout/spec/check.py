@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterator
 
@@ -162,6 +163,9 @@ def _surroundings(spec: JobSpec) -> Iterator[InvalidInput]:
         yield from _caught(check_pattern, pattern.removeprefix("!"))
     if spec.shared and (not spec.shared.startswith("/") or "\0" in spec.shared):
         yield InvalidInput(f"{spec.shared!r} is no absolute path", hint="give the directory as all nodes know it")
+    for output in {each for run in spec.runs for each in run.outputs}:
+        if not _is_path(posixpath.normpath(output)):
+            yield InvalidInput(f"the output {output!r} leads out of the files of a run", hint="give a path below them")
     if spec.working_dir and not _is_path(spec.working_dir):
         yield InvalidInput(f"{spec.working_dir!r} leads out of the files of a run", hint="give a path below them")
 

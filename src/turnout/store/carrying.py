@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -28,13 +29,18 @@ class Earlier(NamedTuple):
 
 
 def link_steps(tx: Tx, pipeline: int, earlier: int) -> None:
-    """Each step goes on from the one of its name in the earlier pipeline, if there is one."""
-    steps = sa.select(_JOBS.c.id, _JOBS.c.step)
-    before = {row.step: row.id for row in tx.connection.execute(steps.where(_JOBS.c.pipeline == earlier))}
+    """Each step goes on from the one of its name in the earlier pipeline, if its results are in the same place."""
+    steps = sa.select(_JOBS.c.id, _JOBS.c.step, _JOBS.c.spec)
+    before = {_place(row): row.id for row in tx.connection.execute(steps.where(_JOBS.c.pipeline == earlier))}
     for row in tx.connection.execute(steps.where(_JOBS.c.pipeline == pipeline)).all():
-        if row.step in before:
+        if _place(row) in before:
             update = _JOBS.update().where(_JOBS.c.id == row.id)
-            tx.connection.execute(update.values(continues=before[row.step]))
+            tx.connection.execute(update.values(continues=before[_place(row)]))
+
+
+def _place(step: Any) -> tuple[str, str]:
+    """Its name, and the directory in which its results lie, if nodes share one."""
+    return step.step, json.loads(step.spec).get("shared", "")
 
 
 def is_any(connection: sa.Connection) -> bool:
@@ -49,6 +55,7 @@ def found_for(tx: Tx, runs: Collection[int]) -> dict[int, Earlier]:
         sa.select(_RUNS.c.id, _RUNS.c.job_id, _JOBS.c.continues, *_ASKED)
         .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
         .where(_JOBS.c.continues.is_not(None), _RUNS.c.state != str(RunState.COMPLETED))
+        .where(_RUNS.c.children_planned == 0)
     )
     known: dict[int, Mapping[tuple[Any, ...], Earlier]] = {}
     for part in in_parts(sorted(runs)):
@@ -98,7 +105,10 @@ def _completed(tx: Tx, step: int) -> dict[tuple[Any, ...], Earlier]:
     columns = (_RUNS.c.id, _RUNS.c.number, _RUNS.c.carried, _RUNS.c.after, *_ASKED)
     where = (_RUNS.c.step == OF_STEP, _RUNS.c.state == str(RunState.COMPLETED), _RUNS.c.children_planned == 0)
     select = sa.select(*columns).where(_RUNS.c.job_id == step, *where).order_by(_RUNS.c.id)
+    spec = tx.connection.execute(sa.select(_JOBS.c.spec).where(_JOBS.c.id == step)).scalar()
+    is_shared = bool(json.loads(spec or "{}").get("shared"))
     return {
         (row.argv, row.params, row.outputs): Earlier(row.carried or row.id, run_name(row.number), row.after)
         for row in tx.connection.execute(select)
+        if is_shared or row.after is not None or row.outputs is None  # what it left is there
     }

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from turnout.errors import Conflict, InvalidInput, NotFound
-from turnout.model.ids import run_name
+from turnout.model.ids import job_name, run_name
 from turnout.model.state import LIVE
 from turnout.store import schema
 from turnout.store.archived import TABLES
 from turnout.store.ledger import MOST_IN
 from turnout.store.naming import resolve, resolve_jobs
+from turnout.store.pipelines import is_open
 from turnout.store.roomy import roomy
 from turnout.store.tallies import count_runs
 from turnout.store.writer import Tx
@@ -58,9 +59,26 @@ def find(connection: sa.Connection, wanted: Wanted) -> Doomed:
         runs = [row.id for part in _parts(jobs) for row in connection.execute(_ids(_RUNS.c.job_id.in_(part)))]
     found = _with_children(connection, runs)
     _check(connection, found)
+    _check_pipelines(connection, found, () if wanted.runs else jobs)
     if not wanted.runs:
         return Doomed(sorted(found), sorted(jobs), count_runs(connection, jobs))
     return Doomed(sorted(found), _emptied(connection, found), len(found) - _parents(connection, found))
+
+
+def _check_pipelines(connection: sa.Connection, runs: Collection[int], jobs: Iterable[int]) -> None:
+    """Of a pipeline that is under way nothing goes, and nothing that it took over."""
+    steps = set(jobs)
+    for part in _parts(sorted(runs)):
+        own = sa.or_(_RUNS.c.id.in_(part), _RUNS.c.carried.in_(part))
+        steps.update(connection.execute(sa.select(_RUNS.c.job_id).where(_RUNS.c.step > 0, own).distinct()).scalars())
+    whole = set(steps)
+    for part in _parts(sorted(steps)):
+        select = sa.select(_JOBS.c.pipeline).where(_JOBS.c.id.in_(part), _JOBS.c.pipeline.is_not(None))
+        whole.update(connection.execute(select.distinct()).scalars())
+    for job in sorted(whole):
+        if is_open(connection, job):
+            name = job_name(job)
+            raise Conflict(f"{name} is not over, and this is part of it", hint=f"`turnout cancel job {name}` ends it")
 
 
 def delete(tx: Tx, wanted: Wanted) -> Doomed:

@@ -49,6 +49,7 @@ _UPDATE = Bulk(
 #: What of a new run its record does not have, in the order of `Birth`.
 _BORN = (
     "child", "argv", "params", "number", "job_id", "workspace", "experiment", "target", "queue", "outer", "label",
+    "outputs",
 )  # fmt: skip
 _INSERT = Bulk(_RUNS.insert(), ["id", "parent", "priority", "created", *_BORN, *_WRITTEN])
 _OPEN_ATTEMPT = Bulk(_ATTEMPTS.insert(), ["run_id", "attempt", "agent", "node", "claimed"])
@@ -76,6 +77,7 @@ class Birth(NamedTuple):
     queue: str
     outer: int | None
     label: str | None
+    outputs: str | None
 
 
 def to_record(row: Sequence[Any]) -> RunRecord:

@@ -272,15 +272,23 @@ def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[
     return ids
 
 
-def late_steps(tx: Tx, pipeline: int) -> list[int]:
-    """Its steps whose runs are still to be made."""
-    where = (_JOBS.c.pipeline == pipeline, _JOBS.c.unmade == 1)
-    return list(tx.connection.execute(sa.select(_JOBS.c.id).where(*where).order_by(_JOBS.c.id)).scalars())
+def late_steps(tx: Tx, pipeline: int | None) -> list[int]:
+    """The steps, of one pipeline or of all, whose runs are still to be made."""
+    select = sa.select(_JOBS.c.id).where(_JOBS.c.unmade == 1).order_by(_JOBS.c.id)
+    if pipeline is not None:
+        select = select.where(_JOBS.c.pipeline == pipeline)
+    return list(tx.connection.execute(select).scalars())
 
 
 def is_pipeline(tx: Tx, job: int) -> bool:
     kind = tx.connection.execute(sa.select(_JOBS.c.kind).where(_JOBS.c.id == job)).scalar()
     return bool(kind == CommandKind.PIPELINE)
+
+
+def origin_of(tx: Tx, job: int) -> str | None:
+    """Its name where it was exported, of one that was imported."""
+    found: str | None = tx.connection.execute(sa.select(_JOBS.c.origin).where(_JOBS.c.id == job)).scalar()
+    return found
 
 
 def is_open(connection: sa.Connection, job: int) -> bool:
@@ -344,15 +352,20 @@ def left_for(tx: Tx, runs: Mapping[int, int]) -> dict[int, list[tuple[str, list[
             for row in tx.connection.execute(select, {"ids": part}):
                 if row.state == RunState.COMPLETED:
                     found.setdefault(row.waiter, []).append(row)
-    left = {run: {row.id: row for row in (*singly.get(run, ()), *whole.get(step, ()))} for run, step in runs.items()}
-    searches = {row.job_id for of in left.values() for row in of.values() if row.stage}
-    after = {job: best.after for job in searches if (best := _best(tx.connection, job)) is not None}
-    return {run: _manifests((of[id] for id in sorted(of)), after) for run, of in left.items() if of}
+    searches = {row.job_id for rows in (*singly.values(), *whole.values()) for row in rows if row.stage}
+    best = {job: run.after for job in searches if (run := _best(tx.connection, job)) is not None}
+    alike = {step: _manifests(rows, best) for step, rows in whole.items()}  # most often there is no more
+    left = {
+        run: _manifests([*singly[run], *whole.get(step, ())], best) if run in singly else alike.get(step, [])
+        for run, step in runs.items()
+    }
+    return {run: manifests for run, manifests in left.items() if manifests}
 
 
 def _manifests(rows: Iterable[Any], best: Mapping[int, str | None]) -> list[tuple[str, list[str]]]:
-    """`best`: what the best run of each search among them has left."""
-    found = dict.fromkeys((best.get(row.job_id) if row.stage else row.after, row.outputs) for row in rows)
+    """In the order of the runs. `best`: what the best run of each search among them has left."""
+    ordered = sorted({row.id: row for row in rows}.items())
+    found = dict.fromkeys((best.get(row.job_id) if row.stage else row.after, row.outputs) for _, row in ordered)
     return [(after, json.loads(outputs)) for after, outputs in found if after is not None]
 
 

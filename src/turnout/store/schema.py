@@ -163,6 +163,7 @@ runs = sa.Table(
     sa.Index("ix_runs_started", "started"),
     sa.Index("ix_runs_ended", "ended"),
     sa.Index("ix_runs_duration", sa.text("(ended - started)"), info={_WHERE: "ended IS NOT NULL"}),
+    sa.Index("ix_runs_carried", "carried", info={_WHERE: "carried IS NOT NULL"}),
     sa.Index("ix_runs_replaced", "job_id", "state", info={_WHERE: "step = 2"}),
     sa.Index("ix_runs_skipped", "job_id", info={_WHERE: "reason = 'condition'"}),
     sa.Index("ix_runs_exit_code", "exit_code", "created", "id"),

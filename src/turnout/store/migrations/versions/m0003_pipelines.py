@@ -34,6 +34,7 @@ def upgrade() -> None:
         ("ix_jobs_pipeline", "jobs", ["pipeline", "id"], "pipeline IS NOT NULL"),
         ("ix_jobs_continues", "jobs", ["id"], "continues IS NOT NULL"),
         ("ix_jobs_unmade", "jobs", ["id"], "unmade = 1"),
+        ("ix_runs_carried", "runs", ["carried"], "carried IS NOT NULL"),
         ("ix_runs_replaced", "runs", ["job_id", "state"], "step = 2"),
         ("ix_runs_skipped", "runs", ["job_id"], "reason = 'condition'"),
     ):
