@@ -37,8 +37,10 @@ def find(directory: RunDir, grant: Grant, patterns: Sequence[str], output: Outpu
     if grant.shared:
         there = shared.left(grant.shared, grant.outputs, directory.recall_outputs())
         return Found(entries, problems, output.seal(), there.missing, there.files)
-    given = shared.unchanged(directory.work, directory.recall_outputs()) if grant.outputs else ()
-    paths = [entry.path for entry in entries if entry.path not in given]
+    if grant.outputs:
+        given = shared.unchanged(directory.work, directory.recall_outputs())
+        entries = [entry for entry in entries if entry.path not in given]
+    paths = [entry.path for entry in entries]
     missing = [pattern for pattern in grant.outputs if not any(map(matcher([pattern]), paths))]
     return Found(entries, problems, output.seal(), missing, [])
 
