@@ -20,12 +20,11 @@ from tests.faults.deaths import Hub, Scenario
 from tests.faults.scene import Scene, fill, kill
 from tests.harness import wait_until
 from tests.integration.storing import Lab, job_spec, returned
-from tests.integration.test_store_pipelines import Pipeline, end, step, submission
+from tests.integration.test_store_pipelines import Pipeline, Step, end, step, submission
 from turnout.engine import steer
 from turnout.engine.expanding import Expander
 from turnout.engine.submit import submit_pipeline
 from turnout.model.ids import parse_job_name
-from turnout.model.pipeline import StepSpec
 from turnout.model.spec import RunSpec
 from turnout.pipeline.native import plan, read
 from turnout.store import schema
@@ -279,7 +278,7 @@ class Expand(Scenario):
                 assert counts(hub) == {self.made["late"]: 3, self.made["c"]: 1}
 
 
-def submitted(lab: Lab, *steps: StepSpec, fail_fast: bool = False) -> Pipeline:
+def submitted(lab: Lab, *steps: Step, fail_fast: bool = False) -> Pipeline:
     order = submission(*steps)
     order = replace(order, spec=replace(order.spec, job=replace(order.spec.job, fail_fast=fail_fast)))
     answer: Any = lab.store.write(lambda tx: submit_pipeline(tx, order))
@@ -287,7 +286,7 @@ def submitted(lab: Lab, *steps: StepSpec, fail_fast: bool = False) -> Pipeline:
     return Pipeline(lab, parse_job_name(answer["job"]) or 0, jobs, {})
 
 
-def late(pattern: str) -> StepSpec:
+def late(pattern: str) -> Step:
     """What is done to each file that the step before it left."""
     steps = {
         "a": {"command": "a", "outputs": "parts/*"},

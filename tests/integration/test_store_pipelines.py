@@ -19,7 +19,7 @@ from turnout.engine.resuming import resume
 from turnout.engine.submit import PipelineSubmission, submit_pipeline
 from turnout.errors import InvalidInput
 from turnout.model.ids import parse_job_name
-from turnout.model.pipeline import PipelineSpec, StepSpec
+from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.search import Aim, Search
 from turnout.model.spec import CommandKind, JobSpec, Retry, RunSpec
 from turnout.model.state import Reason
@@ -39,14 +39,23 @@ LATE = {"made": "later"}
 Needs = tuple[tuple[int, int], ...]
 
 
+@dataclass(frozen=True)
+class Step:
+    spec: StepSpec
+    job: JobSpec
+
+
 def step(
     name: str, runs: int = 1, *, needs: Sequence[int] = (), singly: Sequence[Needs] = (),
     late: dict[str, Any] | None = None, job: JobSpec | None = None, **fields: Any,
-) -> StepSpec:  # fmt: skip
+) -> Step:  # fmt: skip
     """A step of so many runs; its job's `runs` may be given instead."""
     made = () if late is not None else tuple(RunSpec(argv=(name, str(number))) for number in range(1, runs + 1))
     job = job or job_spec((name,), **{"label": name, "runs": made, **fields})
-    return StepSpec(name=name, job=job, needs=tuple(needs), run_needs=tuple(singly), late=late)
+    spec = StepSpec(
+        name=name, terms=0, runs=job.runs, display=job.display, needs=tuple(needs), run_needs=tuple(singly), late=late
+    )
+    return Step(spec, job)
 
 
 @dataclass
@@ -111,13 +120,15 @@ class Pipeline:
         return dict(self.lab.read(lambda connection: job_counts(connection, [self.number])[self.number]))
 
 
-def submission(*steps: StepSpec, key: str | None = None) -> PipelineSubmission:
+def submission(*steps: Step, key: str | None = None) -> PipelineSubmission:
     whole = JobSpec(kind=CommandKind.PIPELINE, display=("pipeline.yaml",), runs=())
-    spec = PipelineSpec(job=whole, steps=steps)
+    terms = tuple(Terms(job=replace(each.job, runs=(), display=())) for each in steps)
+    specs = tuple(replace(each.spec, terms=number) for number, each in enumerate(steps))
+    spec = PipelineSpec(job=whole, terms=terms, steps=specs)
     return PipelineSubmission(spec=spec, principal="user", key=key or f"pipeline-{next(_KEYS)}", body=b"")
 
 
-def submitted(lab: Lab, *steps: StepSpec) -> Pipeline:
+def submitted(lab: Lab, *steps: Step) -> Pipeline:
     answer: Any = lab.store.write(lambda tx: submit_pipeline(tx, submission(*steps)))
     jobs = {name: parse_job_name(each["job"]) or 0 for name, each in answer["steps"].items()}
     runs = {name: each["runs"] for name, each in answer["steps"].items()}
@@ -600,9 +611,10 @@ def test_what_was_left_for_a_late_step(lab: Lab) -> None:
     assert [each.id for each in left["a"]] == pipe.ids("a.1", "a.2")
 
 
-def bearing(*needs: int) -> StepSpec:
+def bearing(*needs: int) -> Step:
     """A late step that waits for the ends of others, whatever they are."""
-    return replace(step("late", late=LATE, needs=needs), bears_failures=True)
+    late = step("late", late=LATE, needs=needs)
+    return replace(late, spec=replace(late.spec, bears_failures=True))
 
 
 def take_up(lab: Lab, pipe: Pipeline) -> Any:

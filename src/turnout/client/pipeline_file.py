@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from turnout.client.mapping_file import read_mapping
 from turnout.client.preparing import Wish
 from turnout.errors import InvalidInput, NotFound
 from turnout.pipeline import native
+from turnout.pipeline.native.model import Step
 from turnout.pipeline.plan import Plan
 
 #: What Metapipe's files are called.
@@ -68,7 +70,7 @@ def _from_native(content: dict[str, Any], path: Path, shared: Path | None) -> Pi
     code = common.code or path.parent.resolve()
     plan = native.plan(pipeline, files_in(Path(place) if place else code))
     of_all = {key: value for key, value in content.items() if key not in _OF_WHOLE}
-    wishes = {step.name: _wish({**of_all, **step.job}, path, f"steps.{step.name}").wish for step in pipeline.steps}
+    wishes = alike(pipeline.steps, lambda step: _wish({**of_all, **step.job}, path, f"steps.{step.name}").wish)
     said = {step.name: [key for key, value in step.job.items() if value is not None] for step in pipeline.steps}
     whole = common.wish
     return PipelineFile(plan, wishes, code, place, said, name=whole.name, tags=whole.tags, notify=whole.notify)
@@ -103,7 +105,7 @@ def _from_metapipe(path: Path, shared: Path | None) -> PipelineFile:
     code = path.parent.resolve()
     place = "" if shared is None else shared_directory(shared)
     plan = metapipe.plan(metapipe.parse(text, path.name), files_in(Path(place) if place else code))
-    return PipelineFile(plan, {step.name: Wish(command=()) for step in plan.steps}, code, place)
+    return PipelineFile(plan, dict.fromkeys((step.name for step in plan.steps), Wish(command=())), code, place)
 
 
 def files_in(folder: Path) -> Callable[[str], Sequence[str]]:
@@ -122,9 +124,36 @@ def files_in(folder: Path) -> Callable[[str], Sequence[str]]:
 
 def overridden(file: PipelineFile, **typed: Any) -> PipelineFile:
     """What was typed is for all steps that do not say otherwise themselves: it wins over what the file says for all."""
-    steps = {}
+    steps: dict[str, Wish] = {}
+    made: dict[tuple[object, ...], Wish] = {}
     for name, wish in file.steps.items():
         said = file.said.get(name, ())
         over = {key: value for key, value in typed.items() if value is not None and key not in said}
-        steps[name] = replace(wish, **over, also=() if "target" in over else wish.also)
+        key = (id(wish), *over)
+        if key not in made:
+            made[key] = replace(wish, **over, also=() if "target" in over else wish.also)
+        steps[name] = made[key]
     return replace(file, steps=steps)
+
+
+def alike(steps: Iterable[Step], wish_of: Callable[[Step], Wish]) -> dict[str, Wish]:
+    """The wishes for the jobs of these steps, by their names. Those of which the same is said have the same one."""
+    made: dict[str, Wish] = {}
+    found: dict[str, Wish] = {}
+    for step in steps:
+        said = _as_text(step.job)
+        if said is None:
+            found[step.name] = wish_of(step)
+        elif said not in made:
+            found[step.name] = made[said] = wish_of(step)
+        else:
+            found[step.name] = made[said]
+    return found
+
+
+def _as_text(job: Mapping[str, object]) -> str | None:
+    """The same for what is the same; None for what only Python has."""
+    try:
+        return json.dumps(job)
+    except (TypeError, ValueError):
+        return None

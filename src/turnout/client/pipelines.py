@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from turnout.client.preparing import Hub, Prepared, Wish, prepare
 from turnout.errors import InvalidInput, TurnoutError
 from turnout.home import Home
 from turnout.model.ids import check_label
-from turnout.model.pipeline import PipelineSpec, StepSpec
+from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.pipeline.plan import CALL, Plan, StepPlan, name_of, taking_arguments
 
@@ -38,8 +39,12 @@ class PipelineWish:
 
 @dataclass(frozen=True, slots=True)
 class PreparedStep:
+    """`terms` is which of those of its pipeline its job has."""
+
     plan: StepPlan
-    prepared: Prepared
+    terms: int
+    runs: tuple[RunSpec, ...]
+    display: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,63 +52,112 @@ class PreparedPipeline:
     """Lacks only what has to be brought to where it is kept."""
 
     wish: PipelineWish
+    terms: tuple[Prepared, ...]
     steps: tuple[PreparedStep, ...]
 
     def deliver(self, hub: Hub) -> PipelineSpec:
         """Brings the files to where they are kept; the whole specification. May be repeated."""
-        place = {step.plan.name: number for number, step in enumerate(self.steps)}
         once = Once(hub)
-        jobs = [step.prepared.deliver(once, once.send) for step in self.steps]
+        jobs = [each.deliver(once, once.send) for each in self.terms]
         found: dict[tuple[tuple[str, str], ...], int] = {}
-        steps = []
-        for each, job in zip(self.steps, jobs, strict=True):
+        terms = []
+        for job in jobs:
             environment = found.setdefault(tuple(job.inherited_env.items()), len(found))
-            step = _step(each.plan, replace(job, inherited_env={}), place)
-            steps.append(replace(step, environment=environment))
+            terms.append(Terms(job=replace(job, inherited_env={}, runs=(), display=()), environment=environment))
+        place = {step.plan.name: number for number, step in enumerate(self.steps)}
         return PipelineSpec(
-            job=_whole(self.wish, jobs[0]), steps=tuple(steps), resume=self.wish.resume,
-            environments=tuple(map(dict, found)),
+            job=_whole(self.wish, jobs[0]), terms=tuple(terms), steps=tuple(_step(each, place) for each in self.steps),
+            resume=self.wish.resume, environments=tuple(map(dict, found)),
         )  # fmt: skip
 
 
 def prepare_pipeline(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool = True) -> PreparedPipeline:
     """Checks everything, then freezes `cwd`, once for all steps. Raises what `prepare` does, with the step's name."""
-    common, steps = InCommon(), []
+    common = InCommon()
+
+    def made(steps: Sequence[StepPlan]) -> Prepared:
+        prepared = prepare(_commands(wish, steps), home, cwd, remember=remember, common=common)
+        for step in steps:
+            with _naming(step):
+                _check_function(step, prepared)
+        return prepared
+
+    terms: list[Prepared] = []
+    found: dict[str, PreparedStep] = {}
     notify = ask.notice(wish.notify)
-    for step in wish.plan.steps:
+    for steps in _in_groups(wish):
         try:
-            prepared = prepare(_commands(wish, step), home, cwd, remember=remember, common=common)
-            _check_function(step, prepared)
-        except TurnoutError as error:
-            raise type(error)(f"step {step.name}: {error.message}", hint=error.hint) from error
-        is_own = wish.steps[step.name].notify is not None
+            with _naming(*steps):
+                prepared = made(steps)
+        except TurnoutError:
+            for step in steps:
+                with _naming(step):
+                    made([step])
+            raise
+        is_own = wish.steps[steps[0].name].notify is not None
         notify = notify if is_own else prepared.spec.notify
-        spec = replace(
-            prepared.spec, runs=_runs(step, prepared.spec), display=_display(step, prepared.spec),
-            notify=prepared.spec.notify if is_own else None,
-        )  # fmt: skip
-        steps.append(PreparedStep(step, replace(prepared, spec=spec)))
-    return PreparedPipeline(replace(wish, notify=notify), tuple(steps))
+        found |= {
+            step.name: _prepared(step, len(terms), prepared.spec, runs) for step, runs in _shares(steps, prepared)
+        }
+        spec = prepared.spec if is_own else replace(prepared.spec, notify=None)
+        terms.append(replace(prepared, spec=spec))
+    return PreparedPipeline(
+        replace(wish, notify=notify), tuple(terms), tuple(found[step.name] for step in wish.plan.steps)
+    )
 
 
-def _commands(wish: PipelineWish, step: StepPlan) -> Wish:
-    asked = replace(wish.steps[step.name], name=step.name, tags={**wish.tags, **wish.steps[step.name].tags})
+@contextmanager
+def _naming(*steps: StepPlan) -> Iterator[None]:
+    """What is raised here says of which step it is, if there is but one."""
+    try:
+        yield
+    except TurnoutError as error:
+        if len(steps) > 1 or error.message.startswith(f"step {steps[0].name}: "):
+            raise
+        raise type(error)(f"step {steps[0].name}: {error.message}", hint=error.hint) from error
+
+
+def _in_groups(wish: PipelineWish) -> Iterable[Sequence[StepPlan]]:
+    """Steps whose jobs differ in nothing but their commands are prepared together: there may be very many."""
+    groups: dict[tuple[object, ...], list[StepPlan]] = {}
+    for step in wish.plan.steps:
+        asked = wish.steps[step.name]
+        is_call = _stand_in(step)[0] == CALL
+        groups.setdefault((id(asked), is_call, step.name if asked.search is not None else ""), []).append(step)
+    return groups.values()
+
+
+def _shares(steps: Sequence[StepPlan], prepared: Prepared) -> Iterator[tuple[StepPlan, Sequence[RunSpec]]]:
+    """Each step with those of the runs that are its own."""
+    at = 0
+    for step in steps:
+        yield step, prepared.spec.runs[at : at + len(step.runs)]
+        at += len(step.runs) or 1  # one stands in for those of a late step
+
+
+def _commands(wish: PipelineWish, steps: Sequence[StepPlan]) -> Wish:
+    asked = wish.steps[steps[0].name]
+    asked = replace(asked, tags={**wish.tags, **asked.tags})
     if asked.notify is None:
         asked = replace(asked, notify=wish.notify)
     if asked.also and asked.search is None:
         raise InvalidInput("only a step with a search may have several targets", hint="write one: `target: NAME`")
     if wish.shared:
         asked = replace(asked, shared=wish.shared, snapshot=False)
-    if asked.search is not None and len(step.runs) > 1:
+    runs = [run for step in steps for run in step.runs]
+    if asked.search is not None and len(runs) > 1:
         hint = "let the search vary what `matrix:` or `each:` does, or make it several steps"
-        raise InvalidInput(f"a search has one command, and this has {len(step.runs)}", hint=hint)
-    if asked.search is not None and step.runs:
-        return replace(asked, command=taking_arguments(step.runs[0].argv))
-    return replace(asked, several=tuple(run.argv for run in step.runs) or (_stand_in(step),))
+        raise InvalidInput(f"a search has one command, and this has {len(runs)}", hint=hint)
+    if asked.search is not None and runs:
+        return replace(asked, command=taking_arguments(runs[0].argv))
+    several = [argv for step in steps for argv in ([run.argv for run in step.runs] or [_stand_in(step)])]
+    return replace(asked, several=tuple(several))
 
 
 def _stand_in(step: StepPlan) -> tuple[str, ...]:
-    """For the runs of a late step: a command of their kind."""
+    """A command of the kind that its runs have; for a late step, which has none yet."""
+    if step.runs:
+        return step.runs[0].argv
     call = functions.call_of(step)
     return ("true",) if call is None else (CALL, call.path)
 
@@ -117,30 +171,33 @@ def _check_function(step: StepPlan, prepared: Prepared) -> None:
         functions.check(call, prepared.snapshot, spec.working_dir, python)
 
 
-def _runs(step: StepPlan, spec: JobSpec) -> tuple[RunSpec, ...]:
-    """Those of the job, told apart as the plan does."""
-    return tuple(
-        replace(
-            run, params={**run.params, **plan.values}, label=check_label(name_of(step.name, plan), "run name"),
-            outputs=plan.outputs,
+def _prepared(step: StepPlan, terms: int, spec: JobSpec, runs: Sequence[RunSpec]) -> PreparedStep:
+    """Its runs are told apart as the plan does."""
+    named = tuple(
+        RunSpec(
+            argv=run.argv, params={**run.params, **plan.values}, outputs=plan.outputs,
+            label=check_label(name_of(step.name, plan), "run name"),
         )
-        for plan, run in zip(step.runs, spec.runs, strict=False)
+        for plan, run in zip(step.runs, runs, strict=False)
     )  # fmt: skip
+    return PreparedStep(step, terms, named, _display(step, spec))
 
 
 def _display(step: StepPlan, spec: JobSpec) -> tuple[str, ...]:
     if spec.display[1:2] == (CALL,):  # a run of a script is shown with the first word before its arguments
-        return spec.display
+        call = _stand_in(step)
+        return spec.display[0], *(call if len(step.runs) < 2 else call[:2])
     return step.runs[0].argv if len(step.runs) == 1 else (step.name,)
 
 
-def _step(plan: StepPlan, job: JobSpec, place: Mapping[str, int]) -> StepSpec:
+def _step(step: PreparedStep, place: Mapping[str, int]) -> StepSpec:
+    plan = step.plan
     needs = tuple(sorted({place[name] for name in plan.needs}))
     run_needs = tuple(tuple((place[each.step], each.run) for each in dict.fromkeys(run.needs)) for run in plan.runs)
     late: dict[str, Any] | None = plan.late.plain() if plan.late is not None else None
     return StepSpec(
-        name=plan.name, job=job, needs=needs, run_needs=run_needs if any(run_needs) else (), late=late,
-        bears_failures=plan.bears_failures,
+        name=plan.name, terms=step.terms, runs=step.runs, display=step.display, needs=needs,
+        run_needs=run_needs if any(run_needs) else (), late=late, bears_failures=plan.bears_failures,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from turnout.client import ask, plan_text, search_file
 from turnout.client.client import Client
 from turnout.client.module_text import Module
-from turnout.client.pipeline_file import files_in, shared_directory
+from turnout.client.pipeline_file import alike, files_in, shared_directory
 from turnout.client.pipeline_job import PipelineJob
 from turnout.client.pipelines import PipelineWish, PreparedPipeline, prepare_pipeline
 from turnout.client.preparing import Wish
@@ -85,7 +85,7 @@ class Pipeline(native.Builder):
         for note in plan.notes:
             warnings.warn(note, stacklevel=3)
         wish = PipelineWish(
-            plan=plan, steps={step.name: self._wish_of(step) for step in self.pipeline().steps}, display=_display(),
+            plan=plan, steps=alike(self.pipeline().steps, self._wish_of), display=_display(),
             name=self._name, tags=self._tags, notify=self._notify, fail_fast=self._fail_fast,
             shared=self._shared, resume=resume,
         )  # fmt: skip

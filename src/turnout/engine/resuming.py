@@ -16,7 +16,7 @@ from turnout.model.spec import JobSpec, RunSpec
 from turnout.model.state import Reason, RunState
 from turnout.pipeline.languages import late_from
 from turnout.store import resuming, search_runs, searches
-from turnout.store.jobs import insert_runs, load_jobs, next_numbers
+from turnout.store.jobs import insert_runs, load_jobs
 from turnout.store.pipelines import is_pipeline, origin_of
 from turnout.store.resuming import Run, Step
 from turnout.store.writer import Tx
@@ -92,14 +92,13 @@ def _redo(tx: Tx, step: Step, missing: Sequence[Run], redone: _Redone) -> None:
     well = resuming.completed(tx, {each for needed in needs.values() for each in needed})
     waits_for = len(redone.steps.intersection(step.needs))
     blocked = [len(set(needs.get(run.id, ())) - well) + bool(waits_for) for run in missing]
-    first = next_numbers(tx, "run", len(missing))
-    ids = insert_runs(tx, step.job, first, _spec(tx, step.job, missing, blocked), blocked)
-    redone.instead.update((run.id, new) for run, new in zip(missing, ids, strict=True))
+    new = insert_runs(tx, step.job, _spec(tx, step.job, missing, blocked), blocked)
+    redone.instead.update((run.id, id_) for run, id_ in zip(missing, new.ids, strict=True))
     resuming.insert_needs(tx, {redone.instead[run]: needed for run, needed in needs.items()})
     resuming.replace_runs(tx, [run.id for run in missing])
     resuming.reopen(tx, step.job, blocked=waits_for, opened=len(missing))
     redone.steps.add(step.job)
-    redone.names[step.name] = [run_name(first + number) for number in range(len(missing))]
+    redone.names[step.name] = [run_name(number) for number in new.runs]
     tx.touch(f"job:{step.job}")
 
 

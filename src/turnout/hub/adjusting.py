@@ -75,7 +75,7 @@ class Adjusting:
 
     def adjust_steps(self, spec: PipelineSpec) -> PipelineSpec:
         """The same for a pipeline, whose steps no provider changes: their runs may not be known yet."""
-        return replace(spec, steps=tuple(replace(step, job=self._launched(step.job)) for step in spec.steps))
+        return replace(spec, terms=tuple(replace(each, job=self._launched(each.job)) for each in spec.terms))
 
     def _launched(self, spec: JobSpec) -> JobSpec:
         """Each run by itself, where a launch is a run."""

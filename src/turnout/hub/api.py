@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
@@ -33,8 +32,8 @@ from turnout.hub.snapshots import Snapshots
 from turnout.model.ids import target_of
 from turnout.model.pipeline import PipelineSpec
 from turnout.model.search import Search
-from turnout.model.spec import JobSpec, RunSpec
-from turnout.spec.check import check, check_pipeline
+from turnout.model.spec import JobSpec
+from turnout.spec.check import check, check_pipeline, jobs_of
 from turnout.store import naming, overviews, reads
 from turnout.store.queue import live_runs, names_of
 from turnout.store.requests import once
@@ -141,8 +140,8 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         request: Request, spec: PipelineSpec, idempotency_key: Annotated[str, Header(min_length=8, max_length=128)]
     ) -> dict[str, Any]:
         check_pipeline(spec)
-        for step in spec.steps:
-            await examine(step.job if step.late is None else replace(step.job, runs=(RunSpec(argv=("true",)),)))
+        for job in jobs_of(spec):
+            await examine(job)
         spec = await run_in_threadpool(hub.adjusting.adjust_steps, spec)
         submission = PipelineSubmission(spec=spec, principal="user", key=idempotency_key, body=await request.body())
         return await asyncio.wrap_future(store.submit(lambda tx: submit_pipeline(tx, submission)))

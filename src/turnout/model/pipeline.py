@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from turnout.model.spec import JobSpec
+from turnout.model.spec import JobSpec, RunSpec
 
 #: How a run of a step is counted whose condition does not hold: cancelled, and well.
 SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the jobs of some steps have in common: all but what they are called and what their runs are. A search, and
+    a job with nodes or children of its own, is of one step alone. `environment`: which of those of the pipeline the job
+    inherits, that has none itself then."""
+
+    job: JobSpec
+    environment: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepSpec:
-    """`job` is what is done, and its runs, as far as they are known.
+    """`terms` is which of those of the pipeline its job has; `runs` are its runs, as far as they are known, `display`
+    is how the job is shown.
 
     `needs` are steps before this one, by their place in the pipeline, all of whose runs have to be over well before any
     of its own may begin. `run_needs` has for each of its runs the places, (step, run), of the runs that this one waits
@@ -22,13 +33,13 @@ class StepSpec:
     """
 
     name: str
-    job: JobSpec
+    terms: int
+    runs: tuple[RunSpec, ...] = ()
+    display: tuple[str, ...] = ()
     needs: tuple[int, ...] = ()
     run_needs: tuple[tuple[tuple[int, int], ...], ...] = ()
     late: dict[str, Any] | None = None
     bears_failures: bool = False
-    environment: int | None = None
-    """which of those of the pipeline its job inherits, that has none itself then"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,11 @@ class PipelineSpec:
     of an earlier pipeline: what completed there, and is asked for in the same way, is taken over."""
 
     job: JobSpec
+    terms: tuple[Terms, ...]
     steps: tuple[StepSpec, ...]
     resume: str | None = None
     environments: tuple[dict[str, str], ...] = ()
+
+    def job_of(self, step: StepSpec) -> JobSpec:
+        """What is done by a step."""
+        return replace(self.terms[step.terms].job, runs=step.runs, display=step.display, label=step.name)

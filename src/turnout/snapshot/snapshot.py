@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import stat
 import time
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from turnout import errors
+from turnout.model.acyclic import acyclic
 from turnout.snapshot import cache as remembered
 from turnout.snapshot.cache import Folder
 from turnout.snapshot.git import GitProbe
@@ -59,19 +59,16 @@ def capture(
     policy = Policy(limits or Limits(), tuple(allow_secrets), tuple(omit), honours_ignore_files)
     git = GitProbe(where)
     problems, now_ns = Problems(), time.time_ns()
-    collecting = gc.isenabled()
-    gc.disable()  # so many small objects and no cycles: looking for cycles would take a tenth of the time
     try:
-        known = remembered.load(cache, where)
-        tree = walk(where, known, policy, problems)
-        snapshot = _read(tree, policy, problems, now_ns)
-        if tree.folders != known and not problems.over_cap:
-            remembered.save(cache, where, tree.folders)
-        problems.raise_if_any(where)
+        with acyclic():
+            known = remembered.load(cache, where)
+            tree = walk(where, known, policy, problems)
+            snapshot = _read(tree, policy, problems, now_ns)
+            if tree.folders != known and not problems.over_cap:
+                remembered.save(cache, where, tree.folders)
+            problems.raise_if_any(where)
         return replace(snapshot, git=git.result())
     finally:
-        if collecting:
-            gc.enable()
         git.cancel()
 
 

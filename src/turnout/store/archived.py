@@ -70,7 +70,7 @@ TABLES = (
         frozenset(
             {"environment", "notify", "origin", "blocked", "open", "late", "unmade", "bears_failures", "continues"}
         ),
-        {"display": list, "spec": dict},
+        {"display": list, "spec": dict, "needs": list},
     ),
     Archived(schema.job_events, "job_id", texts={"data": dict}),
     Archived(schema.searches, "job_id", frozenset({"state", "deadline"})),

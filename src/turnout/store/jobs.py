@@ -6,29 +6,23 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from turnout.model.container import Container
-from turnout.model.event import EventName
-from turnout.model.ids import job_name
 from turnout.model.inputs import Action, Input
 from turnout.model.plain import build
 from turnout.model.search import Elsewhere, Search
 from turnout.model.setup import Setup
 from turnout.model.spec import CommandKind, JobSpec, Original, Resources, Retry, RunSpec, Schedule
-from turnout.model.state import RunState
-from turnout.schedule.record import Stage
 from turnout.store import schema
+from turnout.store.new_rows import NewRows, told
 from turnout.store.searches import insert_search
-from turnout.store.values import insert_params
 from turnout.store.writer import Tx
 
-#: Parts of a spec that have columns or tables of their own, or must never be shown.
-_APART = frozenset({
-    "runs", "env", "inherited_env", "script", "display", "kind", "target", "experiment", "workspace", "label", "before",
-})  # fmt: skip
+_FIELDS = {field.name for field in dataclasses.fields(JobSpec)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,80 +48,53 @@ def next_numbers(tx: Tx, name: str, count: int) -> int:
 
 
 class Numbers(NamedTuple):
-    """Those of a job and of its first run; and the id of that, if it was reserved, too."""
+    """Those of a job and of its first run, and the id of that."""
 
     job: int
     run: int
-    id: int | None = None
+    id: int
 
 
 def reserve_numbers(tx: Tx, spec: JobSpec) -> Numbers:
     """For a job that is to be inserted; if it never is, nobody has them."""
-    return Numbers(next_numbers(tx, "job", 1), next_numbers(tx, "run", spec.outer_runs))
-
-
-class StepOf(NamedTuple):
-    """Of a job that is a step: the pipeline's job, its name there, how many steps it waits for as a whole, how many
-    runs and steps each of its runs waits for, and which steps those are of. `late` makes the runs, where they are not
-    known yet; with `bears_failures`, also after failures."""
-
-    pipeline: int
-    name: str
-    blocked: int
-    runs: Sequence[int]
-    late: str | None
-    needs: Sequence[str]
-    bears_failures: bool = False
+    count = spec.outer_runs
+    return Numbers(next_numbers(tx, "job", 1), next_numbers(tx, "run", count), next_numbers(tx, "run_id", count))
 
 
 class Written(NamedTuple):
     """A job's number, those of its outer runs, and their ids."""
 
     job: int
-    runs: list[int]
-    ids: list[int]
+    runs: range
+    ids: range
 
 
-def insert_job(
-    tx: Tx, spec: JobSpec, numbers: Numbers | None = None, step: StepOf | None = None, environment: str | None = None
-) -> Written:
-    """Writes job, runs and their first events. `environment` is the digest of its environment, if that is kept already.
+def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> Written:
+    """Writes job, runs and their first events.
 
     All runs that wait for nothing are queued in the same transaction: what is acknowledged is in the queue.
     """
     job, first, base = numbers or reserve_numbers(tx, spec)
-    if environment is None:
-        environment = insert_environment(tx, {**spec.inherited_env, **spec.env})
-    shared = {name: value for name, value in _plain(spec).items() if name not in _APART}
-    shared["env_names"] = sorted(spec.env)
-    shared["step_needs"] = [] if step is None else step.needs
-    if (spec.nodes is not None and len(spec.runs) > 1) or spec.search is not None:  # dealt out one by one
-        shared["commands"] = [dataclasses.asdict(run) for run in spec.runs]
-    row = {
-        "id": job, "workspace": spec.workspace, "experiment": spec.experiment, "target": spec.target,
-        "label": spec.label, "kind": str(spec.kind), "display": json.dumps(spec.display), "script": spec.script,
-        "spec": json.dumps(shared), "environment": environment, "before": spec.before, "created": tx.now,
-        "data": spec.data.manifest if spec.data is not None else None,
-        "model": spec.model.manifest if spec.model is not None else None,
-        "notify": None if spec.notify == "bell" else spec.notify, "run_count": spec.commands,
-        "children_total": spec.total if spec.shares_children else spec.commands if spec.search is not None else None,
-    }  # fmt: skip
-    if step is not None:
-        is_open = step.late is None
-        row |= {
-            "run_count": row["run_count"] if is_open else 0, "open": spec.outer_runs if is_open else 0,
-            "pipeline": step.pipeline, "step": step.name, "blocked": step.blocked,
-            "late": step.late, "unmade": int(step.late is not None), "bears_failures": int(step.bears_failures),
-        }  # fmt: skip
-    tx.connection.execute(schema.jobs.insert(), row)
-    _insert_job_events(tx, job, spec)
-    if step is not None and step.late is not None:  # its runs, and its search, begin when they are made
-        return Written(job, [], [])
-    ids = insert_runs(tx, job, first, spec, None if step is None else step.runs, base)
+    written = Written(job, range(first, first + spec.outer_runs), range(base, base + spec.outer_runs))
+    rows = NewRows(tx.now)
+    rows.add_job(job, spec, told(spec), insert_environment(tx, {**spec.inherited_env, **spec.env}))
+    rows.add_runs(job, written.runs, written.ids, spec)
+    rows.write(tx)
     if spec.search is not None:
-        insert_search(tx, job, spec, waits=step is not None and all(step.runs))
+        insert_search(tx, job, spec)
     tx.touch("queue" if spec.has_own_nodes else f"queue:{spec.where}", f"job:{job}", "runs")
-    return Written(job, list(range(first, first + spec.outer_runs)), ids)
+    return written
+
+
+def insert_runs(tx: Tx, job: int, spec: JobSpec, blocked: Sequence[int] | None = None) -> Written:
+    """Further outer runs of a job that is there. Those of a step are `blocked`: each waits for so many others."""
+    _, first, base = Numbers(job, next_numbers(tx, "run", spec.outer_runs), next_numbers(tx, "run_id", spec.outer_runs))
+    written = Written(job, range(first, first + spec.outer_runs), range(base, base + spec.outer_runs))
+    rows = NewRows(tx.now)
+    made = _made(tx, job) if spec.direct and spec.nodes is None else 0
+    rows.add_runs(job, written.runs, written.ids, spec, blocked=blocked, made=made)
+    rows.write(tx)
+    return written
 
 
 def set_commands(tx: Tx, job: int, runs: Sequence[RunSpec]) -> None:
@@ -138,12 +105,9 @@ def set_commands(tx: Tx, job: int, runs: Sequence[RunSpec]) -> None:
     tx.connection.execute(table.update().where(table.c.id == job).values(spec=json.dumps(shared)))
 
 
-def add_parents(tx: Tx, job: Job) -> list[int]:
+def add_parents(tx: Tx, job: Job) -> Sequence[int]:
     """Further outer runs of a search whose own are over; their numbers."""
-    spec = dataclasses.replace(job.spec, held=False)
-    first = next_numbers(tx, "run", spec.outer_runs)
-    insert_runs(tx, job.id, first, spec)
-    return list(range(first, first + spec.outer_runs))
+    return insert_runs(tx, job.id, dataclasses.replace(job.spec, held=False)).runs
 
 
 def load_jobs(connection: sa.Connection, ids: set[int]) -> dict[int, Job]:
@@ -171,17 +135,6 @@ def environment_digests(connection: sa.Connection, ids: set[int]) -> dict[int, s
     return {row.id: row.environment for row in connection.execute(select)}
 
 
-def _plain(spec: JobSpec) -> dict[str, Any]:
-    fields = (field.name for field in dataclasses.fields(spec) if field.name not in ("runs",))
-    values = {name: getattr(spec, name) for name in fields}
-    values["resources"] = dataclasses.asdict(spec.resources)
-    values["retry"] = dataclasses.asdict(spec.retry)
-    for name in ("data", "model", "setup", "container", "original", "search"):
-        values[name] = dataclasses.asdict(values[name]) if values[name] is not None else None
-    values["also"] = [dataclasses.asdict(each) for each in spec.also]
-    return values
-
-
 def insert_environment(tx: Tx, variables: dict[str, str]) -> str:
     """Keeps the values; the digest they are known by."""
     text = json.dumps(variables, sort_keys=True)
@@ -192,99 +145,30 @@ def insert_environment(tx: Tx, variables: dict[str, str]) -> str:
     return digest
 
 
-def _insert_job_events(tx: Tx, job: int, spec: JobSpec) -> None:
-    before = {"snapshot": spec.before, "files": spec.before_files, "bytes": spec.before_bytes}
-    names = [(EventName.CREATED, {"runs": spec.outer_runs}), (EventName.CAPTURE_BEFORE, before)]
-    rows = [
-        {"job_id": job, "seq": seq, "time": tx.now, "event": str(name), "data": json.dumps(data)}
-        for seq, (name, data) in enumerate(names, 1)
-    ]
-    tx.connection.execute(schema.job_events.insert(), rows)
-
-
-def _places(tx: Tx, spec: JobSpec, job: int) -> list[tuple[str, str]]:
-    """The target and the queue of each outer run that is made now."""
-    if spec.search is not None:
-        return [(spec.target, spec.where), *((each.target, each.where) for each in spec.also)]
-    if not spec.has_own_nodes:
-        return [(spec.target, spec.where)] * spec.outer_runs
-    first = 0 if spec.nodes is not None else _made(tx, job)
-    return [(spec.target, f"{spec.where}#{job_name(job)}.{first + index}") for index in range(spec.outer_runs)]
-
-
 def _made(tx: Tx, job: int) -> int:
-    """How many outer runs of the job there are already: what is launched by itself takes no other's place."""
+    """How many outer runs of the job there are already."""
     table = schema.runs
     mine = sa.select(sa.func.count()).where(table.c.job_id == job, table.c.child == 0)
     return int(tx.connection.execute(mine).scalar_one())
 
 
-def _outer(spec: JobSpec) -> tuple[RunSpec, ...]:
-    """What each node's outer run is: the command, or the parent of many."""
-    return spec.runs if len(spec.runs) == 1 else (RunSpec(argv=()),)
-
-
-def insert_runs(
-    tx: Tx, job: int, first: int, spec: JobSpec, blocked: Sequence[int] | None = None, base: int | None = None
-) -> list[int]:
-    """The outer runs of a job, with numbers from `first`; their ids, which begin with `base` if they were reserved.
-    Those of a step are `blocked`: each waits for so many others."""
-    if not spec.outer_runs:
-        return []
-    if base is None:
-        base = next_numbers(tx, "run_id", spec.outer_runs)
-    ids = list(range(base, base + spec.outer_runs))
-    runs = spec.runs if spec.nodes is None and spec.search is None else _outer(spec) * spec.outer_runs
-    places = _places(tx, spec, job)
-    stage = Stage.NONE if spec.search is None else Stage.OPEN
-    waits = [spec.held or bool(count) for count in blocked or [0] * spec.outer_runs]
-    shared = {
-        "child": 0, "job_id": job, "parent": None, "workspace": spec.workspace, "experiment": spec.experiment,
-        "priority": spec.priority, "failures_left": spec.retry.failures, "losses_left": spec.retry.losses,
-        "created": tx.now, "step": int(blocked is not None),
-    }  # fmt: skip
-    rows = [
-        {
-            **shared,
-            "id": ids[index],
-            "number": first + index,
-            "label": run.label or spec.label,
-            "argv": json.dumps(run.argv),
-            "params": json.dumps(run.params),
-            "children_planned": spec.children_of(index),
-            "remaining": 0 if stage else spec.children_of(index),
-            "stage": stage,
-            "outer": None if spec.nodes is None else index,
-            "target": places[index][0],
-            "queue": places[index][1],
-            "waiting": None if waits[index] or stage else -spec.priority,
-            "state": str(RunState.CREATED if waits[index] else RunState.QUEUED),
-            "queued": None if waits[index] else tx.now,
-            "event_seq": 1 if waits[index] else 2,
-            "blocked": blocked[index] if blocked else 0,
-            "outputs": json.dumps(run.outputs) if run.outputs else None,
-        }
-        for index, run in enumerate(runs)
-    ]
-    tx.connection.execute(schema.runs.insert(), rows)
-    events = [
-        {"run_id": run, "seq": seq, "time": tx.now, "event": name, "data": "{}"}
-        for index, run in enumerate(ids)
-        for seq, name in ((1, "created"), (2, "queued"))[: 1 if waits[index] else 2]
-    ]
-    tx.connection.execute(schema.events.insert(), events)
-    insert_params(tx, [(ids[index], run.params) for index, run in enumerate(runs) if run.params])
-    if spec.tags:
-        rows = [{"run_id": run, "name": name, "value": value} for run in ids for name, value in spec.tags.items()]
-        tx.connection.execute(schema.tags.insert(), rows)
-    return ids
-
-
 def _to_job(row: Any) -> Job:
-    shared = json.loads(row["spec"])
-    for name in ("env_names", "step_needs"):
-        shared.pop(name, None)
-    commands = shared.pop("commands", [{"argv": ()}])
+    terms, commands = _terms(row["spec"])
+    spec = dataclasses.replace(
+        terms, kind=CommandKind(row["kind"]), display=tuple(json.loads(row["display"])), runs=commands,
+        script=row["script"], target=row["target"], experiment=row["experiment"], workspace=row["workspace"],
+        label=row["label"], before=row["before"],
+    )  # fmt: skip
+    return Job(id=row["id"], spec=spec, created=row["created"], pipeline=row["pipeline"])
+
+
+@lru_cache(maxsize=64)
+def _terms(text: str) -> tuple[JobSpec, tuple[RunSpec, ...]]:
+    """What `told` gave: a specification that lacks what has columns, and its commands. Steps of a pipeline have the
+    same, most often. Never changed, so it may be shared."""
+    kept = json.loads(text)
+    commands = kept.get("commands", [{"argv": ()}])
+    shared = {name: value for name, value in kept.items() if name in _FIELDS}  # other versions have others besides
     runs = tuple(RunSpec(**{**each, "argv": tuple(each["argv"])}) for each in commands)
     shared["resources"] = Resources(**shared["resources"])
     shared["retry"] = Retry(**shared["retry"])
@@ -303,9 +187,4 @@ def _to_job(row: Any) -> Job:
         shared["setup"] = Setup(**{**shared["setup"], **packages})
     if shared.get("container") is not None:
         shared["container"] = Container(**{**shared["container"], "options": tuple(shared["container"]["options"])})
-    spec = JobSpec(
-        kind=CommandKind(row["kind"]), display=tuple(json.loads(row["display"])), runs=runs,
-        script=row["script"], target=row["target"], experiment=row["experiment"], workspace=row["workspace"],
-        label=row["label"], before=row["before"], **shared,
-    )  # fmt: skip
-    return Job(id=row["id"], spec=spec, created=row["created"], pipeline=row["pipeline"])
+    return JobSpec(kind=CommandKind.COMMAND, display=(), runs=(), **shared), runs

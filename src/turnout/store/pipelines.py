@@ -11,16 +11,14 @@ import sqlalchemy as sa
 
 from turnout.model.event import EventName
 from turnout.model.ids import run_name
-from turnout.model.pipeline import PipelineSpec, StepSpec
-from turnout.model.spec import CommandKind, RunSpec
+from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
+from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.model.state import LIVE, TERMINAL, RunState
 from turnout.schedule.explain import Awaited
 from turnout.store import schema, search_views
 from turnout.store.belonging import OF_STEP
 from turnout.store.bulk import Bulk
 from turnout.store.jobs import (
-    Numbers,
-    StepOf,
     Written,
     insert_environment,
     insert_job,
@@ -29,9 +27,10 @@ from turnout.store.jobs import (
     next_numbers,
     set_commands,
 )
+from turnout.store.new_rows import NewRows, StepOf, told
 from turnout.store.parts import in_parts
 from turnout.store.reads import find_run
-from turnout.store.searches import begin_search
+from turnout.store.searches import begin_search, insert_search
 from turnout.store.writer import Tx
 
 _RUNS, _JOBS, _RUN_NEEDS, _STEP_NEEDS = schema.runs, schema.jobs, schema.run_needs, schema.step_needs
@@ -105,24 +104,46 @@ class Waiter(NamedTuple):
 def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[Written]]:
     """Writes the pipeline's job, those of its steps with their runs, and what they wait for; gives its number."""
     pipeline = insert_job(tx, spec.job).job
+    terms = [(told(each.job), _environment(tx, spec, each)) for each in spec.terms]
+    rows = NewRows(tx.now)
     steps: list[Written] = []
     singly: list[tuple[int, int]] = []
     whole: list[tuple[int, int]] = []
-    digests: dict[tuple[Any, ...], str] = {}
-    for step, numbers in zip(spec.steps, _reserved(tx, spec), strict=True):
-        needs = step.run_needs or ((),) * (step.job.outer_runs if step.late is None else 0)
-        key = (step.environment, *step.job.inherited_env.items(), *step.job.env.items())
-        if key not in digests:
-            inherited = spec.environments[step.environment] if step.environment is not None else {}
-            digests[key] = insert_environment(tx, {**inherited, **step.job.inherited_env, **step.job.env})
-        here = insert_job(tx, step.job, numbers, _place(pipeline, spec, step, needs), digests[key])
+    jobs = [spec.job_of(step) for step in spec.steps]
+    for step, job, here in zip(spec.steps, jobs, _reserved(tx, spec, jobs), strict=True):
+        needs = _needs(step, len(here.runs))
+        place = _place(pipeline, spec, step, needs)
+        own = told(job) if job.search is not None or job.nodes is not None else None  # with the commands
+        rows.add_job(here.job, job, own or terms[step.terms][0], terms[step.terms][1], place)
+        if step.late is None:
+            rows.add_runs(here.job, here.runs, here.ids, job, blocked=place.runs)
+            _begin(tx, here.job, job, waits=all(place.runs))
         steps.append(here)
         singly += [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
         whole += [(steps[at].job, here.job) for at in sorted(set(step.needs))]
+    rows.write(tx)
     _INSERT_RUN_NEEDS.execute(tx.connection, singly)
     _INSERT_STEP_NEEDS.execute(tx.connection, whole)
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == pipeline).values(run_count=0))  # its steps have them
+    tx.touch("runs", *(f"job:{here.job}" for here in steps))
     return pipeline, steps
+
+
+def _needs(step: StepSpec, runs: int) -> Sequence[Sequence[tuple[int, int]]]:
+    """What each of its outer runs waits for: of a search on several targets, they are as many, and all wait alike."""
+    return step.run_needs * runs if len(step.run_needs) == 1 else step.run_needs or ((),) * runs
+
+
+def _begin(tx: Tx, job: int, spec: JobSpec, *, waits: bool) -> None:
+    """A step whose runs are known. That of a late one, and its search, begin when they are made."""
+    if spec.search is not None:
+        insert_search(tx, job, spec, waits=waits)
+    tx.touch("queue" if spec.has_own_nodes else f"queue:{spec.where}")
+
+
+def _environment(tx: Tx, spec: PipelineSpec, terms: Terms) -> str:
+    inherited = spec.environments[terms.environment] if terms.environment is not None else {}
+    return insert_environment(tx, {**inherited, **terms.job.inherited_env, **terms.job.env})
 
 
 def _place(pipeline: int, spec: PipelineSpec, step: StepSpec, needs: Sequence[Sequence[tuple[int, int]]]) -> StepOf:
@@ -133,14 +154,14 @@ def _place(pipeline: int, spec: PipelineSpec, step: StepSpec, needs: Sequence[Se
     return StepOf(pipeline, step.name, len(set(step.needs)), blocked, late, names, step.bears_failures)
 
 
-def _reserved(tx: Tx, spec: PipelineSpec) -> Iterator[Numbers]:
+def _reserved(tx: Tx, spec: PipelineSpec, jobs: Sequence[JobSpec]) -> Iterator[Written]:
     """The numbers of all steps and their runs, asked for at once."""
-    counts = [0 if step.late is not None else step.job.outer_runs for step in spec.steps]
+    counts = [0 if step.late is not None else job.outer_runs for step, job in zip(spec.steps, jobs, strict=True)]
     total = sum(counts)
     job = next_numbers(tx, "job", len(counts))
     run, base = next_numbers(tx, "run", total), next_numbers(tx, "run_id", total)
     for number, count in enumerate(counts):
-        yield Numbers(job + number, run, base)
+        yield Written(job + number, range(run, run + count), range(base, base + count))
         run, base = run + count, base + count
 
 
@@ -257,7 +278,7 @@ def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[
     if not is_due(tx, job) or not give_up_late(tx, job):
         return ()
     spec = replace(load_jobs(tx.connection, {job})[job].spec, runs=tuple(runs))
-    ids = insert_runs(tx, job, next_numbers(tx, "run", spec.outer_runs), spec, [0] * spec.outer_runs)
+    ids = insert_runs(tx, job, spec, [0] * spec.outer_runs).ids
     if spec.search is not None:
         set_commands(tx, job, runs)
         begin_search(tx, job, spec)
@@ -310,13 +331,13 @@ def has_failures(connection: sa.Connection, pipeline: int) -> bool:
     return connection.execute(sa.select(_RUNS.c.id).where(*where).limit(1)).first() is not None
 
 
-def insert_stand_in(tx: Tx, job: int) -> list[int]:
+def insert_stand_in(tx: Tx, job: int) -> Sequence[int]:
     """One run for all those of a late step that will not be made."""
     spec = load_jobs(tx.connection, {job})[job].spec
     argv = spec.display[1:] if spec.script is not None else spec.display  # shown is the script's name before them
     plain = replace(spec, runs=(RunSpec(argv=argv),), search=None, also=(), held=False, nodes=None)
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == job).values(open=_JOBS.c.open + 1))
-    return insert_runs(tx, job, next_numbers(tx, "run", 1), plain, [1])
+    return insert_runs(tx, job, plain, [1]).ids
 
 
 def _less(tx: Tx, column: sa.Column[int], counts: Mapping[int, int]) -> dict[int, Waiting]:

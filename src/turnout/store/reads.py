@@ -287,7 +287,7 @@ def _steps(connection: sa.Connection, pipeline: int) -> list[View]:
     return [
         {
             "name": row["step"], "job": job_name(row["id"]), "target": row["target"],
-            "needs": json.loads(row["spec"])["step_needs"], "is_late": bool(row["unmade"]),
+            "needs": json.loads(row["needs"] or "[]"), "is_late": bool(row["unmade"]),
             **tally_view(counts[row["id"]]),
         }
         for row in rows

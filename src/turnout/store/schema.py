@@ -73,6 +73,7 @@ jobs = sa.Table(
     sa.Column("children_total", sa.Integer),  # NULL = each parent has its own
     sa.Column("pipeline", sa.BigInteger),  # the job of which it is a step
     sa.Column("step", sa.Text),  # its name there
+    sa.Column("needs", sa.Text),  # the names of the steps that it, or one of its runs, waits for
     sa.Column("blocked", sa.Integer, nullable=False, server_default="0"),  # steps that it waits for
     sa.Column("open", sa.Integer, nullable=False, server_default="0"),  # of a step: its runs that are not over
     sa.Column("late", sa.Text),  # what makes its runs, where they were not known at submit

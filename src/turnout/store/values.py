@@ -28,11 +28,9 @@ def _insert_of(dialect: str) -> Any:
     return importlib.import_module(f"sqlalchemy.dialects.{dialect}").insert
 
 
-def insert_params(tx: Tx, given: list[tuple[int, Mapping[str, object]]]) -> None:
-    """Parameters of new runs."""
-    rows = [{"run_id": run, **row} for run, params in given for row in _params(params)]
-    if rows:
-        tx.connection.execute(schema.params.insert(), rows)
+def param_rows(run: int, given: Mapping[str, object]) -> list[tuple[object, ...]]:
+    """Rows of a new run's parameters: run, name, value, number, text."""
+    return [(run, *(row[name] for name in _PARAM)) for row in _params(given)]
 
 
 def inherit(tx: Tx, parent: int, children: Sequence[tuple[int, Mapping[str, object]]]) -> None:

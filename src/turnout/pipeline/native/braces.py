@@ -23,10 +23,13 @@ class Slot(NamedTuple):
 
 
 Piece = str | Slot
+_STEP = Slot("step")
 
 
 def parse(text: str) -> tuple[Piece, ...]:
     """Texts and places by turns. Every text can be parsed; whether a place is known is for the reader to say."""
+    if "{" not in text:
+        return (text,) if text else ()
     pieces: list[Piece] = []
     opened: list[int] = []
     end = 0
@@ -68,7 +71,9 @@ def slots(pieces: tuple[Piece, ...]) -> tuple[str, ...]:
 
 def with_step(pieces: tuple[Piece, ...], step: str) -> tuple[Piece, ...]:
     """The same, with the name of the step, which all of its runs have in common, in its place."""
-    return tuple(_joined([step if piece == Slot("step") else piece for piece in pieces]))
+    if _STEP not in pieces:
+        return pieces
+    return tuple(_joined([step if piece == _STEP else piece for piece in pieces]))
 
 
 def variables(text: str) -> list[str]:

@@ -44,7 +44,8 @@ class ShellCommand:
         self.escaped: list[str] = []
         """Places behind a backslash, which would belong to the quotes that values are put in."""
         scanner = Scanner()
-        for piece in pieces:
+        last = max((at for at, piece in enumerate(pieces) if isinstance(piece, Slot)), default=-1)
+        for piece in pieces[: last + 1]:
             if isinstance(piece, str):
                 scanner.feed(piece)
                 continue

@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 def in_order(needs: Mapping[str, Collection[str]]) -> tuple[list[str], list[list[str]]]:
     """The steps, each after those it needs and else as they are written, and circles: ``[a, b, a]``, where each needs
     the one behind it. Steps on a circle, or behind one, are not in the order."""
+    if _is_in_order(needs):
+        return list(needs), []
     number = {name: at for at, name in enumerate(needs)}
     waiting = {name: set(needed) for name, needed in needs.items()}
     needed_by: dict[str, list[str]] = {name: [] for name in needs}
@@ -28,6 +30,16 @@ def in_order(needs: Mapping[str, Collection[str]]) -> tuple[list[str], list[list
     done = set(order)
     left = {name: [each for each in needs[name] if each not in done] for name in names if name not in done}
     return order, _circles(left)
+
+
+def _is_in_order(needs: Mapping[str, Collection[str]]) -> bool:
+    """Whether they are as they are written, which they mostly are."""
+    before: set[str] = set()
+    for name, needed in needs.items():
+        if not before.issuperset(needed):
+            return False
+        before.add(name)
+    return True
 
 
 def _circles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:

@@ -24,6 +24,9 @@ class Outline:
 
     steps: dict[str, Step]
     prepared: dict[str, Prepared] = field(default_factory=dict)
+    named: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """the steps that a step names: that of its `each` first, then those it collects, those it needs, and those that its
+    condition asks about"""
     origins: dict[str, str] = field(default_factory=dict)
     _naming: dict[str, list[str]] | None = None
     """the prepared steps that name a step, once somebody has asked"""
@@ -32,17 +35,12 @@ class Outline:
     def broken(self) -> list[Step]:
         return [step for name, step in self.steps.items() if name not in self.prepared]
 
-    def named_by(self, name: str) -> tuple[str, ...]:
-        """The steps that a step names: that of its `each` first, then those it collects, those it needs, and those
-        that its condition asks about."""
-        return _named(self.steps[name], self.steps)
-
     def after(self, name: str) -> set[str]:
         """All steps that name it, or name one that does, and so on. For when all are prepared."""
         if self._naming is None:
             self._naming = {}
             for other in self.prepared:
-                for named in self.named_by(other):
+                for named in self.named[other]:
                     self._naming.setdefault(named, []).append(other)
         found: set[str] = set()
         left = [name]
@@ -61,12 +59,13 @@ class Outline:
 def outline(pipeline: Pipeline, problems: Problems) -> Outline:
     """The steps, made ready; what is wrong with their names and places is among the problems."""
     found = Outline({step.name: step for step in pipeline.steps})
+    found.named = {name: _named(step, found.steps) for name, step in found.steps.items()}
     unsound = {step.name for step in pipeline.steps if not _names_are_known(step, found.steps, problems)}
-    order, circles = in_order({name: _named(step, found.steps) for name, step in found.steps.items()})
+    order, circles = in_order(found.named)
     for circle in circles:
         tell_circle(circle, problems)
     for name in order:
-        if name in unsound or any(other not in found.prepared for other in found.named_by(name)):
+        if name in unsound or not found.prepared.keys() >= set(found.named[name]):
             continue
         told = Problems("")
         guesses = _guesses(found, found.steps[name], told)

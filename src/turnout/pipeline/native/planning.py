@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from turnout.model.acyclic import acyclic
 from turnout.pipeline.native.catalogue import Glob, Project
 from turnout.pipeline.native.conditions import Condition
 from turnout.pipeline.native.fanning import Fans, fan_out
@@ -25,6 +26,11 @@ def plan(pipeline: Pipeline, glob: Glob) -> Plan:
     """What the pipeline comes to. `glob` answers with the files of the project that match a pattern, as paths relative
     to its directory, and with an absolute pattern as it likes. InvalidInput has all that is wrong, one line for each.
     """
+    with acyclic():
+        return _plan(pipeline, glob)
+
+
+def _plan(pipeline: Pipeline, glob: Glob) -> Plan:
     problems = Problems(pipeline.where)
     steps = outline(pipeline, problems)
     project = Project(glob)
@@ -108,7 +114,7 @@ class _Drafting:
 
     def _draft(self, name: str) -> _Draft:
         prepared = self._outline.prepared[name]
-        joins = [self._join(name, other) for other in self._outline.named_by(name)]
+        joins = [self._join(name, other) for other in self._outline.named[name]]
         by_run = [join.step for join in joins if join.names and join.step not in self._late]
         whole = {join.step: None for join in joins if join.step not in by_run}
         finder = Ahead(name, self._fans.catalogue, self._project, self._late, partial(self._outline.after, name))
@@ -137,7 +143,7 @@ class _Drafting:
 
     def _draft_late(self, name: str) -> _Draft:
         prepared = self._outline.prepared[name]
-        named = self._outline.named_by(name)
+        named = self._outline.named[name]
         needs = dict.fromkeys(named)
         not_before = {name, *self._outline.after(name)}
         fan = self._fans.files.get(name)

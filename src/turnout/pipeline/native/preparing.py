@@ -108,7 +108,7 @@ class _Preparation:
         values = (*self._guesses, *(OF_FILE if "file" in self._guesses else ()), "step")
         for key, files in (("inputs", step.inputs), ("outputs", step.outputs)):
             for text in by_name(files).values():
-                self._check(key, text, values)
+                self._check(key, text, braces.parse(text), values)
         inputs, outputs = (entries(step.name, files, self._guesses) for files in (step.inputs, step.outputs))
         known = (*values, *self._places_of_inputs(inputs), *self._places_of_outputs(outputs))
         self._single = {"input", "output", *(f"outputs.{entry.name}" for entry in outputs)}
@@ -150,17 +150,18 @@ class _Preparation:
         return FunctionCall(step.function or "", step.args, lambda text: self._read("args", text, known), many)
 
     def _read(self, key: str, text: str, known: tuple[str, ...]) -> tuple[Piece, ...]:
-        self._check(key, text, known)
-        pieces = _pieces(text, self._step.name)
+        pieces = braces.parse(text)
+        self._check(key, text, pieces, known)
+        pieces = braces.with_step(pieces, self._step.name)
         self._asked.update(braces.slots(pieces))
         return pieces
 
-    def _check(self, key: str, text: str, known: tuple[str, ...]) -> None:
+    def _check(self, key: str, text: str, pieces: tuple[Piece, ...], known: tuple[str, ...]) -> None:
         place = f"{self._place}.{key}"
-        for name in braces.slots(braces.parse(text)):
+        for name in braces.slots(pieces):
             if name not in known and not self._is_number_of_input(name, known):
                 self._problems.add(place, *_objection(name, known, is_file=key in ("inputs", "outputs")))
-        for name in braces.variables(text):
+        for name in braces.variables(text) if "${" in text else ():
             if name in known:
                 self._notes.append(f"{place}: ${{{name}}} is a variable of the shell; the value is {{{name}}}")
 

@@ -165,7 +165,7 @@ def _check_late(disk: Disk, pipeline: Pipeline, step: int) -> None:
     """As many runs as there were things to do it to, each once and made of what was really left; or one for all."""
     spec, runs = pipeline.spec.steps[step], pipeline.runs[step]
     assert spec.late is not None
-    if [disk.rows[run].argv for run in runs] == [spec.job.display]:
+    if [disk.rows[run].argv for run in runs] == [spec.display]:
         return  # one that stands for them: `_check_end` knows whether that is right
     needed = pipeline.needed(step, 0, disk)
     wanted = spec.late["own"] + min(spec.late["most"], len(needed))

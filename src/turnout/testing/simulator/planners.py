@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from turnout.model.ids import parse_job_name
-from turnout.model.pipeline import PipelineSpec, StepSpec
+from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec
 from turnout.pipeline.plan import COMPLETED, Left, Place, RunPlan, Skipped
 from turnout.testing.simulator.hub import Hub
@@ -80,16 +80,21 @@ def choose_pipeline(rng: random.Random, key: str, targets: list[str], *, is_plai
     has none with nodes of its own."""
     has_late = rng.random() < 0.6
     steps: list[StepSpec] = []
+    jobs: list[JobSpec] = []
     for number in range(rng.choice((2, 3, 3, 4, 5, 6))):
         is_late = has_late and rng.random() < 0.5
-        steps.append(_choose_step(rng, f"s{number}", steps, targets, is_late=is_late, is_plain=is_plain))
-    job = JobSpec(kind=CommandKind.PIPELINE, display=(key,), runs=(), fail_fast=rng.random() < 0.2)
-    return PipelineSpec(job=job, steps=tuple(steps))
+        step, job = _choose_step(rng, f"s{number}", jobs, targets, is_late=is_late, is_plain=is_plain)
+        steps.append(step)
+        jobs.append(job)
+    whole = JobSpec(kind=CommandKind.PIPELINE, display=(key,), runs=(), fail_fast=rng.random() < 0.2)
+    terms = tuple(Terms(job=replace(job, runs=(), display=())) for job in jobs)
+    return PipelineSpec(job=whole, terms=terms, steps=tuple(steps))
 
 
 def _choose_step(
-    rng: random.Random, name: str, before: Sequence[StepSpec], targets: list[str], *, is_late: bool, is_plain: bool
-) -> StepSpec:
+    rng: random.Random, name: str, before: Sequence[JobSpec], targets: list[str], *, is_late: bool, is_plain: bool
+) -> tuple[StepSpec, JobSpec]:
+    """The step and its job, behind those of the steps before it."""
     outputs = OUTPUTS if rng.random() < 0.7 else ()
     fates = [rng.choice(_FATES) for _ in range(rng.choice((1, 2, 3)))]
     late = None
@@ -102,7 +107,11 @@ def _choose_step(
     if is_plain:
         job = replace(job, nodes=None, total=None)
     bears = late is not None and rng.random() < (0.8 if late["when"] else 0.2)
-    return StepSpec(name=name, job=job, late=late, bears_failures=bears, **_choose_needs(rng, before, job))
+    needs = _choose_needs(rng, before, job)
+    step = StepSpec(
+        name=name, terms=len(before), runs=runs, display=job.display, late=late, bears_failures=bears, **needs
+    )  # fmt: skip
+    return step, job
 
 
 def _choose_job(rng: random.Random, name: str, runs: tuple[RunSpec, ...], targets: list[str]) -> JobSpec:
@@ -117,16 +126,16 @@ def _choose_job(rng: random.Random, name: str, runs: tuple[RunSpec, ...], target
     )  # fmt: skip
 
 
-def _choose_needs(rng: random.Random, before: Sequence[StepSpec], job: JobSpec) -> dict[str, Any]:
+def _choose_needs(rng: random.Random, before: Sequence[JobSpec], job: JobSpec) -> dict[str, Any]:
     """Of the steps before it: some as a whole, and some runs of others for each of its own. Parents that share their
     children wait for the same: else one could make all of them before another may."""
     if not before or rng.random() < 0.1:
         return {}
     some = rng.sample(range(len(before)), min(len(before), rng.choice((1, 1, 2))))
-    known = [at for at in some if before[at].job.outer_runs]
+    known = [at for at in some if before[at].outer_runs]
     if not job.outer_runs or job.nodes is not None or not known or rng.random() < 0.5:
         return {"needs": tuple(some)}
-    places = [[(at, rng.randrange(before[at].job.outer_runs)) for at in known] for _ in range(job.outer_runs)]
+    places = [[(at, rng.randrange(before[at].outer_runs)) for at in known] for _ in range(job.outer_runs)]
     whole = tuple(at for at in some if at not in known)
     return {"needs": whole, "run_needs": tuple(tuple(sorted(each)) for each in places)}
 

@@ -142,7 +142,7 @@ def _specs(asked: Asked, answer: Any) -> dict[int, JobSpec]:
     found = {parse_job_name(str(answer["job"])) or 0: asked.spec}
     if asked.pipeline is not None:
         for step in asked.pipeline.steps:
-            found[parse_job_name(answer["steps"][step.name]["job"]) or 0] = step.job
+            found[parse_job_name(answer["steps"][step.name]["job"]) or 0] = asked.pipeline.job_of(step)
     return found
 
 

@@ -24,21 +24,22 @@ def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[tuple[int, li
     steps: list[tuple[int, list[int]]] = []
     ids: list[list[int]] = []
     for step in spec.steps:
-        needs = step.run_needs or ((),) * step.job.outer_runs
+        spec_of_job = spec.job_of(step)
+        needs = step.run_needs or ((),) * spec_of_job.outer_runs
         blocked = [len(each) + bool(step.needs) for each in needs]
-        job, first = _insert_job(tx, step.job), tx.disk.runs + 1
+        job, first = _insert_job(tx, spec_of_job), tx.disk.runs + 1
         graph, is_late = tx.disk.graph, step.late is not None
-        row = StepRow(pipeline, step.name, len(set(step.needs)), step.job.outer_runs, step.late, is_late)
+        row = StepRow(pipeline, step.name, len(set(step.needs)), spec_of_job.outer_runs, step.late, is_late)
         row.bears_failures = step.bears_failures
         graph.steps[job] = row
-        steps.append((job, family.insert_outer(tx, job, step.job, blocked)))
+        steps.append((job, family.insert_outer(tx, job, spec_of_job, blocked)))
         ids.append(list(range(first, tx.disk.runs + 1)))
         graph.run_needs |= {
             (ids[at][run], waits) for waits, each in zip(ids[-1], needs, strict=True) for at, run in each
         }
         graph.step_needs |= {(steps[at][0], job) for at in step.needs}
         if not is_late:
-            tx.touched.add(f"queue:{step.job.target}" if step.job.nodes is None else "queue")
+            tx.touched.add(f"queue:{spec_of_job.target}" if spec_of_job.nodes is None else "queue")
     return pipeline, steps
 
 
