@@ -315,7 +315,8 @@ def origin_of(tx: Tx, job: int) -> str | None:
 def is_open(connection: sa.Connection, job: int) -> bool:
     """Whether a step of this pipeline is not over. False for a job that is none."""
     where = (_JOBS.c.pipeline == job, sa.or_(_JOBS.c.open > 0, _JOBS.c.unmade == 1))
-    return connection.execute(sa.select(_JOBS.c.id).where(*where).limit(1)).first() is not None
+    last = sa.select(_JOBS.c.id).where(*where).order_by(_JOBS.c.id.desc()).limit(1)  # mostly over last, so found first
+    return connection.execute(last).first() is not None
 
 
 def open_pipelines(connection: sa.Connection) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -274,21 +274,19 @@ def show_jobs(connection: sa.Connection, ids: Sequence[int]) -> list[View]:
         for row in connection.execute(sa.select(table).where(table.c.id.in_(part))).mappings():
             rows[row["id"]] = _job_view(row, counts[row["id"]])
             if row["kind"] == CommandKind.PIPELINE:
-                rows[row["id"]]["steps"] = _steps(connection, row["id"])
+                rows[row["id"]]["steps"] = _steps(connection, row["id"], counts[row["id"]].steps)
     return [rows[job] for job in ids if job in rows]
 
 
-def _steps(connection: sa.Connection, pipeline: int) -> list[View]:
+def _steps(connection: sa.Connection, pipeline: int, counts: Mapping[int, Counts]) -> list[View]:
     """Of a pipeline, in their order."""
     table = schema.jobs
-    found = connection.execute(sa.select(table).where(table.c.pipeline == pipeline).order_by(table.c.id)).mappings()
-    rows = list(found)
-    counts = job_counts(connection, [row["id"] for row in rows])
+    columns = (table.c.id, table.c.step, table.c.target, table.c.needs, table.c.unmade)
+    rows = connection.execute(sa.select(*columns).where(table.c.pipeline == pipeline).order_by(table.c.id))
     return [
         {
-            "name": row["step"], "job": job_name(row["id"]), "target": row["target"],
-            "needs": json.loads(row["needs"] or "[]"), "is_late": bool(row["unmade"]),
-            **tally_view(counts[row["id"]]),
+            "name": row.step, "job": job_name(row.id), "target": row.target, "needs": json.loads(row.needs or "[]"),
+            "is_late": bool(row.unmade), **tally_view(counts[row.id]),
         }
         for row in rows
     ]  # fmt: skip

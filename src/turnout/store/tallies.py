@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
@@ -25,8 +26,8 @@ class Counts(dict[str, int]):
     is_search = False
     has_given_up = False
     is_unmade = False
-    steps: Sequence[Counts] = ()
-    """of a pipeline, those of its steps, of which it has the sum"""
+    steps: Mapping[int, Counts] = MappingProxyType({})
+    """of a pipeline, those of its steps by their jobs, of which it has the sum"""
 
 
 def job_counts(connection: sa.Connection, jobs: Iterable[int] | None = None) -> dict[int, Counts]:
@@ -62,7 +63,7 @@ def state_of(counts: Counts) -> str:
         return "queued"
     live = live_of(counts)
     if counts.steps and not live:
-        states = {state_of(step) for step in counts.steps}
+        states = {state_of(step) for step in counts.steps.values()}
         return next(state for state in ("failed", "cancelled", "completed") if state in states)
     if live:
         has_begun = live < sum(counts.values()) or any(counts.get(state) for state in ON_NODE)
@@ -109,12 +110,14 @@ def _add_steps(connection: sa.Connection, counts: dict[int, Counts], jobs: Seque
     which = _JOBS.c.pipeline.is_not(None) if jobs is None else _JOBS.c.pipeline.in_(jobs)
     rows = connection.execute(sa.select(_JOBS.c.id, _JOBS.c.pipeline, _JOBS.c.unmade).where(which)).all()
     of_steps = counts if jobs is None else job_counts(connection, [row.id for row in rows])
+    found: dict[int, dict[int, Counts]] = {}
     for row in rows:
         step = of_steps.setdefault(row.id, Counts())
         if row.unmade:
             step["created"] = step.get("created", 0) + 1
+        found.setdefault(row.pipeline, {})[row.id] = step
         whole = counts.setdefault(row.pipeline, Counts())
-        whole.steps = [*whole.steps, step]
+        whole.steps = found[row.pipeline]
         for state, number in step.items():
             whole[state] = whole.get(state, 0) + number
 
