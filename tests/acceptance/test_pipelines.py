@@ -475,6 +475,29 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
+def test_a_run_is_told_of_which_job_it_is(cli: Cli) -> None:
+    """Also where steps differ in nothing but their commands."""
+    told = "echo $TURNOUT_JOB $XT_JOB_ID $TURNOUT_RUN_NAME"
+    view = run(cli, written(cli.cwd, f"a: {{command: '{told}'}}\nb: {{command: '{told};', needs: a}}"))
+    for step in view["steps"]:
+        (made,) = runs_of(cli, view, step["name"])
+        assert cli("logs", made["name"]).stdout.split() == [step["job"], step["job"], made["name"]]
+
+
+def test_a_target_that_gives_each_job_nodes_of_its_own(cli: Cli, tmp_path: Path) -> None:
+    """Steps take what nodes there are: whoever waits for a run waits for that one, and not for who makes it."""
+    cli.home.mkdir(parents=True, exist_ok=True)
+    (cli.home / "config.yaml").write_text("compute-targets: {many: {service: local, nodes: 2}}\n")
+    steps = """
+    a: {command: 'echo {n} > {output}', matrix: {n: [1, 2, 3]}, outputs: 'a/{n}'}
+    b: {command: 'cat {input} {input} > {output}', each: a, outputs: 'b/{n}'}
+    c: {command: 'cat {inputs} > {output}', collect: b, outputs: c}
+    """
+    view = run(cli, written(cli.cwd, steps), "--target", "many")
+    assert states(view) == {"a": {"completed": 3}, "b": {"completed": 3}, "c": {"completed": 1}}
+    assert left_by(cli, view, "c", "c", tmp_path) == "1\n1\n2\n2\n3\n3\n"
+
+
 @pytest.mark.xdist_group("slurm")
 @pytest.mark.timeout(200)
 def test_steps_on_several_targets(cli: Cli, cluster: Cluster, tmp_path: Path) -> None:

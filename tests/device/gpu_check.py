@@ -170,7 +170,7 @@ def _attempt(dirs: RunDirs, number: int) -> Attempt:
 
 def _job() -> JobOrder:
     return JobOrder(
-        job=1, name="job1", experiment="check", workspace="default", kind="command", script=None, script_path=None,
+        job=1, experiment="check", workspace="default", kind="command", script=None, script_path=None,
         before=None, after=[], env={"PATH": os.environ.get("PATH", "")}, seconds=60.0, grace=1.0, memory=None,
     )  # fmt: skip
 

@@ -95,9 +95,7 @@ class LyingHub:
         grants = [grant for attempt, grant in self.grants.items() if attempt not in held] + self.repeat
         known = {grant.run for grant in self.repeat}
         fenced = [attempt for attempt in held if attempt not in self.grants and attempt[0] not in known]
-        job = JobOrder(
-            1, "job1", "e", "w", "command", None, None, None, ["output/**"], dict(os.environ), None, 1.0, None
-        )
+        job = JobOrder(1, "e", "w", "command", None, None, None, ["output/**"], dict(os.environ), None, 1.0, None)
         return Orders(grants, [job], self.stops, fenced, [], acks, False)
 
 

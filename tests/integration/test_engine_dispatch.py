@@ -12,6 +12,7 @@ import pytest
 
 from tests.integration.storing import PLENTY, Lab, Piece, captured, ended, output, running
 from tests.integration.storing import lab as lab
+from tests.integration.test_store_pipelines import step, submitted
 from turnout.engine.dispatch import Dispatch
 from turnout.engine.report import Telling
 from turnout.engine.sessions import Session, Sessions
@@ -131,12 +132,35 @@ def test_a_grant_is_repeated_until_the_agent_names_it(hub: Hub) -> None:
     assert line.poll(slots=3, held=[ref(grant)]).fenced == []
 
 
+def test_steps_that_differ_in_their_commands_share_an_order(hub: Hub) -> None:
+    """It is sent once for all of them, whichever is first; what has another environment has one of its own."""
+    env = {"TOKEN": "x"}
+    first, other, second = step("first", env=env), step("other", env={"TOKEN": "y"}), step("second", env=env)
+    pipe = submitted(hub.lab, first, other, second)
+    line = hub.line()
+    line.hello()
+    orders = line.poll(slots=1)
+    shared = pipe.jobs["first"]
+    assert [(order.job, order.env) for order in orders.jobs] == [(shared, {"TOKEN": "x"})]
+    held = [ref(grant) for grant in orders.grants]
+    orders = line.poll(slots=2, held=held, jobs=[shared])
+    assert [(grant.job_name, grant.argv[0], grant.order) for grant in orders.grants] == [
+        (f"job{pipe.jobs['other']}", "other", pipe.jobs["other"]), (f"job{pipe.jobs['second']}", "second", shared),
+    ]  # fmt: skip
+    assert [(order.job, order.env) for order in orders.jobs] == [(pipe.jobs["other"], {"TOKEN": "y"})]
+    hub.restart()  # whose order the others go by is not remembered
+    line.hello()
+    orders = line.poll(slots=0)
+    assert {grant.order for grant in orders.grants} == {order.job for order in orders.jobs}
+    assert {order.job: order.env["TOKEN"] for order in orders.jobs} == {shared: "x", pipe.jobs["other"]: "y"}
+
+
 def test_what_a_job_shares_comes_with_its_first_grant(hub: Hub) -> None:
     hub.lab.submit(("a",), ("b",), env={"TOKEN": "x"})
     line = hub.line()
     line.hello()
     orders = line.poll(slots=1)
-    assert [(order.job, order.name, order.env) for order in orders.jobs] == [(1, "job1", {"TOKEN": "x"})]
+    assert [(order.job, order.env) for order in orders.jobs] == [(1, {"TOKEN": "x"})]
     assert line.poll(slots=1).jobs == orders.jobs
     (grant,) = orders.grants
     later = line.poll(slots=1, held=[ref(grant)], jobs=[1])

@@ -101,7 +101,7 @@ def test_environments_are_kept_once_and_reach_only_the_node(lab: Lab) -> None:
     lab.submit(**secret)
     lab.submit(env={"API_TOKEN": "other"})
     assert len(lab.everything()["environments"]) == 2
-    orders = lab.read(lambda connection: job_orders(connection, {1, 3}))
+    orders = lab.read(lambda connection: job_orders(connection, {1: 1, 3: 3}))
     assert orders[1].env == {"API_TOKEN": "hunter2", "PATH": "/secret/bin"}
     assert orders[3].env == {"API_TOKEN": "other"}
 

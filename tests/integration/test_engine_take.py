@@ -223,7 +223,7 @@ def test_what_a_run_is_executed_in_comes_with_its_order(lab: Lab) -> None:
     (grant,) = lab.agent().take()
     assert (grant.gpus, grant.gpu_memory) == (1, 5)
     with lab.store.read() as connection:
-        order = job_orders(connection, {grant.job})[grant.job]
+        order = job_orders(connection, {grant.order: grant.job})[grant.job]
     assert order.cpus == 2
     assert order.container == ContainerOrder("x", ["--shm-size", "8g"], None, "never", None)
 

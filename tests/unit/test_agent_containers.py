@@ -31,7 +31,7 @@ INSIDE = Inside(
 
 def job_order(**changes: object) -> JobOrder:
     plain = JobOrder(
-        job=1, name="job1", experiment="e", workspace="w", kind="command", script=None, script_path=None, before=None,
+        job=1, experiment="e", workspace="w", kind="command", script=None, script_path=None, before=None,
         after=[], env={}, seconds=None, grace=1.0, memory=None, container=ContainerOrder("x"),
     )  # fmt: skip
     return replace(plain, **changes)  # type: ignore[arg-type]

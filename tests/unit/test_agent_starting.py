@@ -26,7 +26,7 @@ from turnout.wire.messages import ContainerOrder, Grant, JobOrder
 
 def job(**more: Any) -> JobOrder:
     plain: dict[str, Any] = {
-        "job": 1, "name": "job1", "experiment": "e", "workspace": "w", "kind": "command", "script": None,
+        "job": 1, "experiment": "e", "workspace": "w", "kind": "command", "script": None,
         "script_path": None, "before": None, "after": [], "env": {}, "seconds": None, "grace": 1.0, "memory": None,
     }  # fmt: skip
     return JobOrder(**{**plain, **more})

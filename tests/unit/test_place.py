@@ -77,6 +77,14 @@ def test_runs_of_other_jobs_are_not_had_ahead() -> None:
     assert chosen(*queue, slots=1.0, **short) == [1, 2, 3]
 
 
+def test_what_is_not_known_of_a_job_is_guessed_from_its_kin() -> None:
+    """Unless others go by the same order, of which it is known."""
+    short: dict[str, Any] = {"ahead": 2.0, "short": frozenset({7, 5}), "known": frozenset({1, 5})}
+    queue = [Waiting(run=1, job=1, kin=7), Waiting(run=2, job=2, kin=7), Waiting(run=3, job=3, kin=7, like=1)]
+    assert chosen(*queue, slots=0.0, **short) == [2]
+    assert chosen(Waiting(run=1, job=3, like=5), Waiting(run=2, job=5), slots=0.0, **short) == [1, 2]
+
+
 def test_a_queue_is_read_no_further_than_there_is_room() -> None:
     read: list[int] = []
 

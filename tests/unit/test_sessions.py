@@ -45,7 +45,7 @@ def test_what_comes_late_says_nothing_any_more(session: Session) -> None:
     session.hear(poll(5, slots=1.0, jobs=[7]))
     session.hear(poll(4, ONE, slots=9.0, jobs=[7, 8], ahead=3.0, short=[7]))
     assert session.slots == 1.0 and session.ahead == 0.0 and not session.short
-    assert session.jobs_known == {7}
+    assert session.orders_known == {7}
     assert set(session.unconfirmed) == {ONE, TWO}
 
 

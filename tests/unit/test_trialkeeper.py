@@ -127,7 +127,7 @@ class ToldHub(Hub):
 
 GRANT = Grant(run=1, attempt=1, name="run1", job=1, argv=[], params={}, slots=1.0, memory=0, gpus=0)
 JOB = JobOrder(
-    job=1, name="job1", experiment="e", workspace="w", kind="command", script=None, script_path=None, before=None,
+    job=1, experiment="e", workspace="w", kind="command", script=None, script_path=None, before=None,
     after=[], env={}, seconds=None, grace=10.0, memory=None,
 )  # fmt: skip
 

@@ -52,7 +52,7 @@ class Ender:
             is_wanted_back = self._holding.is_yielding or attempt.stop_cause == _PREEMPTED
             if found.cause == "signal" and is_wanted_back:
                 body.update(cause=_PREEMPTED)  # who wants the node back told so to every process on it
-            self._holding.saw(attempt.grant.job, found.seconds)
+            self._holding.saw(attempt.grant, found.seconds)
             is_clean = found.cause == "exit" and found.message == f"exit code {found.exit_code}"
             self._conclude(attempt, body, is_clean=is_clean)
         elif isinstance(found, record.Running):
@@ -66,7 +66,7 @@ class Ender:
             self._bury(attempt, lambda: killing.end_orphans(attempt.directory, None), "its control directory is gone")
 
     def _trouble(self, attempt: Attempt, exit_code: int) -> str:
-        job = self._holding.job(attempt.grant.job)
+        job = self._holding.order_of(attempt.grant)
         if job is None:
             return ""
         told = entrance_trouble(attempt.directory) if job.setup is not None else ""
@@ -109,7 +109,7 @@ class Ender:
         elif attempt.phase < Phase.STARTED:
             self._conclude(attempt, {"cause": stop.cause, "message": "ended before it was started"})
         elif killing.ask_to_end(attempt.directory, attempt.supervisor, stop.cause):
-            job = self._holding.job(attempt.grant.job)
+            job = self._holding.order_of(attempt.grant)
             grace = job.grace if job is not None else _UNKNOWN_GRACE
             self._mailbox.post_later(grace + _SUPERVISOR_SECONDS, lambda: self._force(attempt))
         else:

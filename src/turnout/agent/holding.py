@@ -11,14 +11,14 @@ from typing import Any, Dict, Iterator, List, Optional
 from turnout.agent.attempt import Attempt, Phase, Ref
 from turnout.agent.gpus import Gpus
 from turnout.agent.rundir import RunDir
-from turnout.wire.messages import JobOrder, NodeFacts, Poll, Welcome
+from turnout.wire.messages import Grant, JobOrder, NodeFacts, Poll, Welcome
 
 _SHORT_RUN = 0.1  # seconds: while runs are shorter, a few more are kept at hand
 _FIRST_GUESS, _LONG_RUN = 0.5, 10.0
 _LEARNS = 0.4  # how much the last run says of the next
 _KIN_KEPT = 100
 _AHEAD_MOST = 16  # times max-runs
-_JOBS_KEPT = 16  # orders of jobs without attempts, in case more of them come
+_ORDERS_KEPT = 16  # of jobs without attempts, in case more of them come
 _OVER_KEPT = 4096
 _NOBODY = Welcome(node="", lease=0.0, idle=0.0, max_runs=0, fenced=[])
 
@@ -62,12 +62,12 @@ class Holding:
         self.until: Optional[float] = None
         """when (by `clock`) nothing more may begin here, for the node has to be given back"""
         self.forgotten: List[int] = []
-        """jobs whose orders were dropped since this was last emptied"""
+        """the orders of jobs that were dropped since this was last emptied"""
         self.attempts: Dict[Ref, Attempt] = {}
         self.kept: List[RunDir] = []
         """what ran here and stays, and this agent with it, until the hub lets go of it"""
         self._over: "OrderedDict[Ref, None]" = OrderedDict()
-        self._jobs: Dict[int, JobOrder] = {}
+        self._orders: Dict[int, JobOrder] = {}
         self._uses: Dict[int, int] = {}
         self._unused: "OrderedDict[int, None]" = OrderedDict()
         self._typical: Dict[int, float] = {}
@@ -77,9 +77,9 @@ class Holding:
 
     def add(self, attempt: Attempt) -> None:
         self.attempts[attempt.ref] = attempt
-        job = attempt.grant.job
-        self._uses[job] = self._uses.get(job, 0) + 1
-        self._unused.pop(job, None)
+        order = attempt.grant.order
+        self._uses[order] = self._uses.get(order, 0) + 1
+        self._unused.pop(order, None)
 
     def keep(self, attempt: Attempt) -> bool:
         """Its directory stays, also for an agent that comes after this one. False when that cannot be written down."""
@@ -98,14 +98,14 @@ class Holding:
         if len(self._over) > _OVER_KEPT:
             self._over.popitem(last=False)
         self.gpus.free(attempt)
-        job = attempt.grant.job
-        self._uses[job] -= 1
-        if not self._uses[job]:
-            del self._uses[job]
-            self._unused[job] = None
-            while len(self._unused) > _JOBS_KEPT:
+        order = attempt.grant.order
+        self._uses[order] -= 1
+        if not self._uses[order]:
+            del self._uses[order]
+            self._unused[order] = None
+            while len(self._unused) > _ORDERS_KEPT:
                 oldest, _ = self._unused.popitem(last=False)
-                self._jobs.pop(oldest, None)
+                self._orders.pop(oldest, None)
                 self._typical.pop(oldest, None)
                 self.forgotten.append(oldest)
 
@@ -114,12 +114,12 @@ class Holding:
         return ref in self.attempts or ref in self._over
 
     def learn(self, job: JobOrder) -> None:
-        self._jobs[job.job] = replace(job, container=None) if self.is_contained else job
+        self._orders[job.job] = replace(job, container=None) if self.is_contained else job
         if job.job not in self._uses:
             self._unused[job.job] = None
 
-    def job(self, number: int) -> Optional[JobOrder]:
-        return self._jobs.get(number)
+    def order_of(self, grant: Grant) -> Optional[JobOrder]:
+        return self._orders.get(grant.order)
 
     def renew(self, sent: float) -> None:
         """A request sent then (by `clock`) was answered: the hub counts our lease from no earlier moment."""
@@ -128,21 +128,22 @@ class Holding:
     def has_lease(self) -> bool:
         return clock() - self._renewed < self.welcome.lease
 
-    def saw(self, job: int, seconds: float) -> None:
-        """A run of this job took so long. What is not known of a job yet is guessed from others of its pipeline."""
-        order = self._jobs.get(job)
+    def saw(self, grant: Grant, seconds: float) -> None:
+        """This took so long. What is not known of a job yet is guessed from others of its pipeline."""
+        order = self.order_of(grant)
         kin = order.kin if order is not None else 0
         guess = self._of_kin.get(kin, _FIRST_GUESS)
-        typical = self._typical.get(job, guess)
-        self._typical[job] = typical + _LEARNS * (seconds - typical)
+        typical = self._typical.get(grant.order, guess)
+        self._typical[grant.order] = typical + _LEARNS * (seconds - typical)
         if kin:
             self._of_kin[kin] = guess + _LEARNS * (seconds - guess)
             self._of_kin.move_to_end(kin)
             if len(self._of_kin) > _KIN_KEPT:
                 self._of_kin.popitem(last=False)
 
-    def expect_long_runs(self, job: int) -> None:
-        self._typical[job] = _LONG_RUN
+    def expect_long_runs(self, grant: Grant) -> None:
+        """Others like this."""
+        self._typical[grant.order] = _LONG_RUN
 
     def has_runs_at_hand(self) -> bool:
         """Whether more runs may be started at once than will end in a moment."""
@@ -162,7 +163,7 @@ class Holding:
             memory=self.facts.memory - sum(attempt.grant.memory for attempt in open_ones),
             gpus=sum(room.runs > 0 for room in rooms),
             held=[attempt.ref for attempt in held],
-            jobs=list(self._jobs),
+            jobs=list(self._orders),
             wait=self.welcome.lease / 3,
             number=self.next_number(),
             ahead=self._ahead(short),
@@ -191,7 +192,7 @@ class Holding:
         return next(self._numbers)
 
     def _ahead(self, short: Dict[int, float]) -> float:
-        """So many slots' worth of runs of these jobs end in the time that we want to bridge. A whole number: with a
+        """So many slots' worth of such runs end in the time that we want to bridge. A whole number: with a
         fraction of a slot left over, the hub would look through its queue for a run that is small enough."""
         if not short:
             return 0.0

@@ -80,7 +80,7 @@ class Intake:
         return any(news)
 
     def _accept(self, grant: Grant) -> bool:
-        job = self._holding.job(grant.job)
+        job = self._holding.order_of(grant)
         if self._holding.knows((grant.run, grant.attempt)) or job is None:
             return False
         attempt = Attempt(

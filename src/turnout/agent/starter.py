@@ -113,7 +113,7 @@ class Starter:
 
     def _start(self, attempt: Attempt) -> None:
         try:
-            job = self._holding.job(attempt.grant.job)
+            job = self._holding.order_of(attempt.grant)
             assert job is not None  # an order is kept while an attempt needs it
             self._define(job)
             order = make_order(attempt, job, gpus=self._holding.gpus.vendor)
@@ -167,4 +167,4 @@ class Starter:
 
     def _give_back(self, attempt: Attempt) -> None:
         self._ender.give_back(attempt)
-        self._holding.expect_long_runs(attempt.grant.job)
+        self._holding.expect_long_runs(attempt.grant)

@@ -58,13 +58,11 @@ def told_environment(job: JobOrder, *, node: str, sdk: str) -> Dict[str, str]:
         "XT_EXPERIMENT_NAME": job.experiment,
         "XT_WORKSPACE_NAME": job.workspace,
         "XT_NODE_ID": node,
-        "XT_JOB_ID": job.name,
         "XT_CONTROLLER": "1",
         "XT_USERNAME": job.env.get("XT_USERNAME", ""),
         "TURNOUT_EXPERIMENT": job.experiment,
         "TURNOUT_WORKSPACE": job.workspace,
         "TURNOUT_NODE": node,
-        "TURNOUT_JOB": job.name,
         "PYTHONPATH": os.pathsep.join(path),
     }
 
@@ -74,19 +72,23 @@ def _run_environment(attempt: Attempt, job: JobOrder, gpus: str) -> Dict[str, st
     here = _begins_in(attempt, job)
     env = {
         "TURNOUT_RUN_NAME": grant.name,
+        "TURNOUT_JOB": grant.job_name,
         "TURNOUT_ATTEMPT": str(grant.attempt),
         "TURNOUT_OUTPUT_DIR": directory.kept,
         "TURNOUT_PARAMS": json.dumps(grant.params),
         "TURNOUT_SPOOL": directory.track,
         "PWD": here,
         "XT_RUN_NAME": grant.name,
+        "XT_JOB_ID": grant.job_name,
         "XT_OUTPUT_DIR": directory.kept,
         "XT_RESUME_NAME": grant.name if grant.attempt > 1 else "",
         **attempt.env,
     }
     if has_params(grant, job):
         number = number_of(grant)
-        env.update(nni.environment(directory.track, experiment=job.name, run=grant.name, number=number, code=here))
+        env.update(
+            nni.environment(directory.track, experiment=grant.job_name, run=grant.name, number=number, code=here)
+        )
         env.update({"NNI_OUTPUT_DIR": directory.kept, "TURNOUT_PARAMS_FILE": directory.params})
     if job.sees_gpus:
         env.update(_bounds(job) if attempt.runtime is None else {})

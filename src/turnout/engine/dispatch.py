@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict
 from typing import TypeVar
@@ -204,7 +204,7 @@ class Dispatch:
         with self._sessions.lock:
             grants = list(session.unconfirmed.values())
             stops = list(session.stops.values())
-            unknown = {grant.job for grant in grants} - session.jobs_known
+            unknown = {grant.order: grant.job for grant in grants if grant.order not in session.orders_known}
             leaving = session.leaving
         receipt = receipt or Receipt()
         return Orders(
@@ -230,12 +230,12 @@ class Dispatch:
         """What the agent of this session has now: it may have begun anew while an answer to it was under way."""
         return self._sessions.get(session.agent) or session
 
-    def _job_orders(self, ids: set[int]) -> list[JobOrder]:
-        missing = ids - self._orders.keys()
+    def _job_orders(self, wanted: Mapping[int, int]) -> list[JobOrder]:
+        missing = {order: job for order, job in wanted.items() if order not in self._orders}
         if missing:
             with self._store.read() as connection:
                 self._orders.update(job_orders(connection, missing))
-        found = [self._orders[job] for job in ids]
+        found = [self._orders[order] for order in wanted]
         while len(self._orders) > _ORDERS_KEPT:
             self._orders.popitem(last=False)
         return found

@@ -27,7 +27,7 @@ class Session:
     held: dict[Attempt, int] = field(default_factory=dict)
     unconfirmed: dict[Attempt, Grant] = field(default_factory=dict)
     stops: dict[Attempt, Stop] = field(default_factory=dict)
-    jobs_known: set[int] = field(default_factory=set)
+    orders_known: set[int] = field(default_factory=set)
     slots: float = 0.0
     memory: int = 0
     gpus: Sequence[GpuRoom] = ()
@@ -71,7 +71,7 @@ class Session:
         self.newest_poll = poll.number
         self._name(poll.held)
         self.leaving = self.leaving or (poll.kept and not self.kept)  # it was released while it could not hear that
-        self.jobs_known = set(poll.jobs)  # it forgets orders it does not need; one on its way to it may go twice
+        self.orders_known = set(poll.jobs)  # it forgets orders it does not need; one on its way to it may go twice
         self.slots, self.memory = poll.slots, poll.memory
         self.gpus = poll.gpu_rooms if poll.gpu_rooms is not None else free_gpus(poll.gpus)
         self.ahead, self.short = poll.ahead, frozenset(poll.short)
@@ -102,7 +102,7 @@ class Session:
             max_runs=self.max_runs, slots=self.slots - sum(grant.slots for grant in coming),
             memory=self.memory - sum(grant.memory for grant in coming),
             gpus=gpus, running=running,
-            ahead=self.ahead, short=self.short, known=frozenset(self.jobs_known), seconds=self.seconds,
+            ahead=self.ahead, short=self.short, known=frozenset(self.orders_known), seconds=self.seconds,
         )  # fmt: skip
 
     def grant(self, grants: Iterable[Grant]) -> None:

@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from turnout.engine.family import Family
 from turnout.engine.following import settle
-from turnout.model.ids import job_name
 from turnout.model.spec import JobSpec
 from turnout.schedule import machine
 from turnout.schedule.place import Room, Waiting, choose, slots_of
 from turnout.schedule.record import RunRecord
 from turnout.store.agents import is_gone, set_kept
-from turnout.store.jobs import Job, environment_digests, load_environment, load_jobs
+from turnout.store.jobs import Job, Kept, load_environment, load_jobs
 from turnout.store.ledger import Ledger
 from turnout.store.pipelines import left_for
 from turnout.store.queue import Entry, held_runs, waiting_runs
@@ -50,6 +49,7 @@ class Jobs:
 
     def __init__(self) -> None:
         self._known: dict[int, Job] = {}
+        self._alike: dict[tuple[int, Kept], int] = {}
 
     def get(self, tx: Tx, job: int) -> Job:
         return self._known.get(job) or self.get_all(tx, {job})[job]
@@ -61,10 +61,17 @@ class Jobs:
             return self._known
         if len(self._known) >= _JOBS_KEPT:
             self._known.clear()
+            self._alike.clear()
             missing = wanted
         found = load_jobs(tx.connection, missing)
         self._known.update((number, job) for number, job in found.items() if job.created != tx.now)
         return {**found, **{number: self._known[number] for number in wanted - missing}}
+
+    def like(self, job: Job) -> int:
+        """A job whose order is this one's, too: of a pipeline, most steps differ in nothing but their commands."""
+        if job.pipeline is None or job.id not in self._known:
+            return job.id
+        return self._alike.setdefault((job.pipeline, job.kept), job.id)
 
 
 class Taken(NamedTuple):
@@ -99,7 +106,8 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> Taken:
                     break
                 entries[entry.record.id], last = entry, entry.record
                 here = taker.room.running.get(job.id, 0)
-                yield _waiting(entry, job, family.copies(entry, job), family.most(entry, job, here))
+                copies, most = family.copies(entry, job), family.most(entry, job, here)
+                yield _waiting(entry, job, jobs.like(job), copies, most)
             else:
                 if len(entries) - seen < _LOOK_AT_ONCE:
                     return
@@ -122,7 +130,7 @@ def take(tx: Tx, jobs: Jobs, taker: Taker) -> Taken:
         job = jobs.get(tx, entries[run].job)
         for item, (entry, record) in zip(items, family.next_runs(ledger, entries[run], job, len(items)), strict=True):
             claimed = ledger.apply(machine.claim(record, node=taker.node, agent=taker.agent, now=tx.now))
-            grants.append(_grant(entry, claimed, job, item.slots, left))
+            grants.append(_grant(entry, claimed, job, jobs.like(job), item.slots, left))
     family.drain(ledger)
     settle(tx, ledger)  # the last child of several parents was taken: the others may be over
     ledger.flush()
@@ -140,8 +148,9 @@ def held_by(tx: Tx, jobs: Jobs, agent: int, max_runs: int) -> tuple[list[Grant],
     left = _left_for(tx, jobs, held)
     for entry in held:
         job = jobs.get(tx, entry.job)
-        slots = slots_of(_waiting(entry, job, 1, job.spec.concurrent), max_runs)
-        grants.append(_grant(entry, entry.record, job, slots, left))
+        like = jobs.like(job)
+        slots = slots_of(_waiting(entry, job, like, 1, job.spec.concurrent), max_runs)
+        grants.append(_grant(entry, entry.record, job, like, slots, left))
         stops[entry.record.id, entry.record.attempt] = entry.record.cancel
     return grants, stops
 
@@ -154,21 +163,24 @@ def _with_jobs(tx: Tx, jobs: Jobs, entries: Iterable[Entry]) -> Iterator[tuple[E
         yield from ((entry, known[entry.job]) for entry in some)
 
 
-def job_orders(connection: Connection, ids: set[int]) -> dict[int, JobOrder]:
-    """What the runs of these jobs share, with the submitter's environment."""
-    digests = environment_digests(connection, ids)
-    known = {digest: load_environment(connection, digest) for digest in set(digests.values())}
-    return {job.id: _to_order(job, known[digests[job.id]]) for job in load_jobs(connection, ids).values()}
+def job_orders(connection: Connection, wanted: Mapping[int, int]) -> dict[int, JobOrder]:
+    """By the number of each order: what the runs share that go by it, with the submitter's environment. `wanted` has
+    one of the jobs for each; that of the order's number may be gone."""
+    jobs = load_jobs(connection, set(wanted.values()))
+    digests = {job.kept.environment for job in jobs.values()}
+    known = {digest: load_environment(connection, digest) for digest in digests}
+    mine = {order: jobs[number] for order, number in wanted.items()}
+    return {order: _to_order(order, job, known[job.kept.environment]) for order, job in mine.items()}
 
 
-def _waiting(entry: Entry, job: Job, copies: int, concurrent: int | None) -> Waiting:
+def _waiting(entry: Entry, job: Job, like: int, copies: int, concurrent: int | None) -> Waiting:
     """Runs of a search that goes to several targets have a slot each: sharing slots, as `concurrent` has it on a node,
     the first target would take them all."""
     need = job.spec.resources
     return Waiting(
         run=entry.record.id, job=job.id, cpus=need.cpus or (1 if job.spec.also else None), memory=need.memory,
         gpus=need.gpus, gpu_memory=need.gpu_memory, concurrent=concurrent, copies=copies, seconds=need.seconds,
-        kin=job.pipeline or 0,
+        kin=job.pipeline or 0, like=like,
     )  # fmt: skip
 
 
@@ -178,20 +190,20 @@ def _left_for(tx: Tx, jobs: Jobs, entries: Iterable[Entry]) -> dict[int, Left]:
     return left_for(tx, {entry.record.parent or entry.record.id: entry.job for entry in of_steps})
 
 
-def _grant(entry: Entry, record: RunRecord, job: Job, slots: float, left: Mapping[int, Left]) -> Grant:
+def _grant(entry: Entry, record: RunRecord, job: Job, like: int, slots: float, left: Mapping[int, Left]) -> Grant:
     need = job.spec.resources
     return Grant(
         run=record.id, attempt=record.attempt, name=entry.name, job=job.id, argv=entry.argv, params=entry.params,
         slots=slots, memory=need.memory or 0, gpus=need.gpus or 0, gpu_memory=need.gpu_memory or 0, carry=entry.after,
         script=record.is_parent, keep=job.spec.keep_node, inputs=left.get(record.parent or record.id, []),
-        outputs=entry.outputs, shared=job.spec.shared,
+        outputs=entry.outputs, shared=job.spec.shared, like=like,
     )  # fmt: skip
 
 
-def _to_order(job: Job, env: dict[str, str]) -> JobOrder:
+def _to_order(number: int, job: Job, env: dict[str, str]) -> JobOrder:
     spec = job.spec
     return JobOrder(
-        job=job.id, name=job_name(job.id), experiment=spec.experiment, workspace=spec.workspace, kind=str(spec.kind),
+        job=number, experiment=spec.experiment, workspace=spec.workspace, kind=str(spec.kind),
         script=spec.script, script_path=spec.script_path, before=spec.before, after=list(spec.after), env=env,
         seconds=spec.resources.seconds, grace=spec.grace, memory=spec.resources.memory,
         umask=spec.umask, parent_script=spec.parent_script, parent_script_path=spec.parent_script_path,

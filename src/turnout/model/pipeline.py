@@ -14,7 +14,7 @@ SKIPPED = "skipped"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """What the jobs of some steps have in common: all but what they are called and what their runs are. A search, and
-    a job with nodes or children of its own, is of one step alone. `environment`: which of those of the pipeline the job
+    a job that has `nodes`, is of one step alone. `environment`: which of those of the pipeline the job
     inherits, that has none itself then."""
 
     job: JobSpec

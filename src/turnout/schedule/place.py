@@ -26,6 +26,8 @@ class Waiting:
     """its time limit"""
     kin: int = 0
     """the pipeline it is of"""
+    like: int = 0
+    """the job whose order is its job's, too; 0 = it has its own"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +40,16 @@ class Room:
     gpus: Sequence[GpuRoom]
     running: Mapping[int, int]
     ahead: float = 0.0
-    """slots beyond those, for runs of `short` jobs: the next is then at hand when one ends"""
+    """slots beyond those, for runs that go by one of `short`: the next is then at hand when one ends"""
     short: frozenset[int] = frozenset()
     known: frozenset[int] = frozenset()
-    """jobs of which it may be known there how long they take; runs of others are as short as those of their kin"""
+    """orders of which it may be known there how long runs take; runs of others are as short as those of their kin"""
     seconds: float | None = None
     """how long a run may take there; None = as long as it likes"""
 
     def expects_short(self, waiting: Waiting) -> bool:
-        return waiting.job in self.short or (waiting.kin in self.short and waiting.job not in self.known)
+        order = waiting.like or waiting.job
+        return order in self.short or (waiting.kin in self.short and order not in self.known)
 
 
 @dataclass(frozen=True, slots=True)

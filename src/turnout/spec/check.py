@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -44,7 +45,10 @@ def check_pipeline(spec: PipelineSpec) -> None:
         raise InvalidInput("two steps have one name", hint="give each a name of its own")
     if any(not 0 <= step.terms < len(spec.terms) for step in spec.steps):
         raise InvalidInput("a step has terms that are not there", hint="submit it with `turnout pipeline`")
-    if len(spec.steps) > _MOST_STEPS or sum(spec.job_of(step).outer_runs for step in spec.steps) > MOST_RUNS:
+    steps_of = Counter(step.terms for step in spec.steps)
+    if any(_is_for_one(spec.terms[terms].job) and steps > 1 for terms, steps in steps_of.items()):
+        raise InvalidInput("two steps share what is for one alone", hint="submit it with `turnout pipeline`")
+    if len(spec.steps) > _MOST_STEPS or sum(job.outer_runs for job in jobs_of(spec)) > MOST_RUNS:
         hint = "split it, or let a step have several runs: matrix"
         raise InvalidInput(f"a pipeline has up to {_MOST_STEPS} steps, and {MOST_RUNS} runs", hint=hint)
     if any(each.environment is not None and not 0 <= each.environment < len(spec.environments) for each in spec.terms):
@@ -57,6 +61,11 @@ def check_pipeline(spec: PipelineSpec) -> None:
             0 <= on < place and 0 <= run < counts[on] for each in step.run_needs for on, run in each
         ):
             raise InvalidInput(f"step {step.name!r} waits for what is not before it", hint="put it behind that")
+
+
+def _is_for_one(job: JobSpec) -> bool:
+    """Whether it is kept with the commands of its job: a search, or what each node makes runs of."""
+    return job.search is not None or job.nodes is not None
 
 
 def jobs_of(spec: PipelineSpec) -> list[JobSpec]:

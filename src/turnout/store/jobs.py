@@ -25,6 +25,20 @@ from turnout.store.writer import Tx
 _FIELDS = {field.name for field in dataclasses.fields(JobSpec)}
 
 
+class Kept(NamedTuple):
+    """All columns of a job that its runs are executed by; most steps of a pipeline have the same. `spec` is what `told`
+    gave, `environment` the digest of what runs get."""
+
+    spec: str
+    environment: str
+    kind: str
+    script: str | None
+    target: str
+    experiment: str
+    workspace: str
+    before: str | None
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job as the engine needs it."""
@@ -32,6 +46,7 @@ class Job:
     id: int
     spec: JobSpec
     created: float
+    kept: Kept
     pipeline: int | None = None
     """the job of which it is a step"""
 
@@ -129,12 +144,6 @@ def variables_of(connection: sa.Connection, job: int) -> dict[str, str]:
     return {name: values[name] for name in json.loads(row.spec).get("env_names", []) if name in values}
 
 
-def environment_digests(connection: sa.Connection, ids: set[int]) -> dict[int, str]:
-    table = schema.jobs
-    select = sa.select(table.c.id, table.c.environment).where(table.c.id.in_(ids))
-    return {row.id: row.environment for row in connection.execute(select)}
-
-
 def insert_environment(tx: Tx, variables: dict[str, str]) -> str:
     """Keeps the values; the digest they are known by."""
     text = json.dumps(variables, sort_keys=True)
@@ -153,22 +162,17 @@ def _made(tx: Tx, job: int) -> int:
 
 
 def _to_job(row: Any) -> Job:
-    terms, commands = _terms(row["spec"])
-    spec = dataclasses.replace(
-        terms, kind=CommandKind(row["kind"]), display=tuple(json.loads(row["display"])), runs=commands,
-        script=row["script"], target=row["target"], experiment=row["experiment"], workspace=row["workspace"],
-        label=row["label"], before=row["before"],
-    )  # fmt: skip
-    return Job(id=row["id"], spec=spec, created=row["created"], pipeline=row["pipeline"])
+    kept = Kept(*(row[name] for name in Kept._fields))
+    spec = dataclasses.replace(_spec(kept), display=tuple(json.loads(row["display"])), label=row["label"])
+    return Job(id=row["id"], spec=spec, created=row["created"], kept=kept, pipeline=row["pipeline"])
 
 
 @lru_cache(maxsize=64)
-def _terms(text: str) -> tuple[JobSpec, tuple[RunSpec, ...]]:
-    """What `told` gave: a specification that lacks what has columns, and its commands. Steps of a pipeline have the
-    same, most often. Never changed, so it may be shared."""
-    kept = json.loads(text)
-    commands = kept.get("commands", [{"argv": ()}])
-    shared = {name: value for name, value in kept.items() if name in _FIELDS}  # other versions have others besides
+def _spec(kept: Kept) -> JobSpec:
+    """Lacks what the job is called. Never changed, so it may be shared."""
+    values = json.loads(kept.spec)
+    commands = values.get("commands", [{"argv": ()}])
+    shared = {name: value for name, value in values.items() if name in _FIELDS}  # other versions have others besides
     runs = tuple(RunSpec(**{**each, "argv": tuple(each["argv"])}) for each in commands)
     shared["resources"] = Resources(**shared["resources"])
     shared["retry"] = Retry(**shared["retry"])
@@ -187,4 +191,7 @@ def _terms(text: str) -> tuple[JobSpec, tuple[RunSpec, ...]]:
         shared["setup"] = Setup(**{**shared["setup"], **packages})
     if shared.get("container") is not None:
         shared["container"] = Container(**{**shared["container"], "options": tuple(shared["container"]["options"])})
-    return JobSpec(kind=CommandKind.COMMAND, display=(), runs=(), **shared), runs
+    return JobSpec(
+        kind=CommandKind(kept.kind), display=(), runs=runs, script=kept.script, target=kept.target,
+        experiment=kept.experiment, workspace=kept.workspace, before=kept.before, **shared,
+    )  # fmt: skip

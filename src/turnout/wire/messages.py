@@ -111,13 +111,13 @@ class ContainerOrder:
 
 @dataclass(frozen=True)
 class JobOrder:
-    """What the runs of one job share; sent once per agent. `env` holds the submitter's values: never logged.
+    """What the runs of one job share, and those of all jobs that are granted as `like` it; sent once per agent. `env`
+    holds the submitter's values: never logged.
 
     `script` is a run script's text, `script_path` where in the run's directory it lies (None: it is one of ours).
     """
 
     job: int
-    name: str
     experiment: str
     workspace: str
     kind: str
@@ -174,6 +174,17 @@ class Grant:
     """paths and patterns of what it has to leave behind"""
     shared: str = ""
     """the directory, which all nodes see, that it is executed in and leaves its outputs in; "" = one of its own"""
+    like: int = 0
+    """the job whose JobOrder is its job's, too; 0 = it has its own"""
+
+    @property
+    def order(self) -> int:
+        """Which JobOrder says the rest."""
+        return self.like or self.job
+
+    @property
+    def job_name(self) -> str:
+        return f"job{self.job}"
 
 
 @dataclass(frozen=True)
@@ -204,7 +215,7 @@ class Orders:
 @dataclass(frozen=True)
 class Poll:
     """What the agent has free (`slots`, perhaps with a few beyond max-runs to have the next runs at hand, `memory`,
-    `gpus`), what it holds, which jobs' JobOrder it has, and how many seconds to wait for news."""
+    `gpus`), what it holds, which JobOrders it has, and how many seconds to wait for news."""
 
     slots: float
     memory: int
@@ -215,8 +226,9 @@ class Poll:
     number: int = 0
     """grows with each, also when the agent begins anew: one that arrives behind a newer one says nothing any more"""
     ahead: float = 0.0
-    """slots beyond max-runs for runs of the jobs in `short`, so that the next is at hand when one ends"""
+    """slots beyond max-runs for runs of what is in `short`, so that the next is at hand when one ends"""
     short: List[int] = field(default_factory=list)
+    """JobOrders whose runs are over in a moment, and what they have in common as `kin`"""
     kept: bool = False
     """there are directories of runs that stay until they are released"""
     preparing: bool = False

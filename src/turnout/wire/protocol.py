@@ -2,4 +2,4 @@
 
 #: Grows with every change that a hub or an agent of before would not understand: a field the hub sends, a file in a run
 #: directory. A hub refuses agents of another protocol, and those begin anew with what is installed then.
-PROTOCOL = 2
+PROTOCOL = 3

@@ -161,14 +161,14 @@ class Agent(Keeper):
         max_runs = self._welcome.max_runs if self._welcome is not None else 0
         busy = sum(held.grant.slots for held in self._held.values() if held.phase < Phase.ENDED)
         slots = 0.0 if self._is_leaving or self._is_yielding else max_runs - busy
-        short = list(self._jobs) if self._ahead and not self._is_leaving else []
+        short = list(self._orders) if self._ahead and not self._is_leaving else []
         self._polls += 1
         return Poll(
             slots,
             0,
             0,
             list(self._held),
-            list(self._jobs),
+            list(self._orders),
             LEASE / 3,
             self._polls,
             self._ahead if short else 0.0,
@@ -189,7 +189,7 @@ class Agent(Keeper):
         self._heard = self.world.now
         self._renewed = max(self._renewed, sent)
         for job in orders.jobs:
-            self._jobs[job.job] = None
+            self._orders[job.job] = None
         news = [self._fence(ref) for ref in orders.fenced]
         for ref in asked.held:
             if ref in self._held:

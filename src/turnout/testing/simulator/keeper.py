@@ -26,7 +26,7 @@ class Keeper(Process):
         """All that is in memory when its program begins."""
         self._held: dict[Attempt, Held] = {}
         self._over: set[Attempt] = set()
-        self._jobs: dict[int, None] = {}
+        self._orders: dict[int, None] = {}
         self._welcome: Welcome | None = None
         self._renewed = self.world.now
 
@@ -66,7 +66,7 @@ class Keeper(Process):
 
     def _accept(self, grant: Grant) -> bool:
         ref = (grant.run, grant.attempt)
-        if ref in self._held or ref in self._over or grant.job not in self._jobs:
+        if ref in self._held or ref in self._over or grant.order not in self._orders:
             return False
         self.world.note(self.name, "accepts", grant.name, grant.attempt)
         held = self._held[ref] = Held(grant, Files(grant), self.world.now)

@@ -135,7 +135,7 @@ class ModelEngine:
     def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders:
         receipt = receipt or Receipt()
         grants = list(session.unconfirmed.values())
-        jobs = sorted({grant.job for grant in grants} - session.jobs_known)
+        jobs = sorted({grant.order for grant in grants} - session.orders_known)
         return Orders(
             grants=grants, jobs=[_job_order(job) for job in jobs], stops=list(session.stops.values()),
             fenced=[*fenced, *(attempt for attempt in receipt.fenced if attempt not in fenced)],
@@ -338,7 +338,7 @@ def _new_token(tx: Tx, agent: int) -> str:
 
 
 def _job_order(job: int) -> JobOrder:
-    return JobOrder(job, f"job{job}", "", "", "", None, None, None, [], {}, None, 0.0, None)
+    return JobOrder(job, "", "", "", None, None, None, [], {}, None, 0.0, None)
 
 
 def _then(future: Future[A], answer: Callable[[A], B]) -> Future[B]:

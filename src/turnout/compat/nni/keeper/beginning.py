@@ -107,4 +107,4 @@ class Beginning:
 
 
 def _job_of(orders: Orders) -> JobOrder:
-    return next(job for job in orders.jobs if job.job == orders.grants[0].job)
+    return next(job for job in orders.jobs if job.job == orders.grants[0].order)

@@ -26,11 +26,11 @@ def environment(directory: str, grant: Grant, job: JobOrder) -> dict[str, str]:
     unless whoever started us has set that up."""
     env = {name: text for name, text in {**os.environ, **job.env}.items() if name != VARIABLE}
     env |= {
-        "TURNOUT_RUN_NAME": grant.name, "TURNOUT_JOB": job.name, "TURNOUT_EXPERIMENT": job.experiment,
+        "TURNOUT_RUN_NAME": grant.name, "TURNOUT_JOB": grant.job_name, "TURNOUT_EXPERIMENT": job.experiment,
         "TURNOUT_WORKSPACE": job.workspace, "TURNOUT_ATTEMPT": str(grant.attempt),
         "TURNOUT_PARAMS": json.dumps(grant.params), "TURNOUT_SPOOL": f"{directory}/track",
         "TURNOUT_PARAMS_FILE": f"{directory}/{_PARAMS}",
-        "XT_RUN_NAME": grant.name, "XT_JOB_ID": job.name, "XT_EXPERIMENT_NAME": job.experiment,
+        "XT_RUN_NAME": grant.name, "XT_JOB_ID": grant.job_name, "XT_EXPERIMENT_NAME": job.experiment,
         "XT_WORKSPACE_NAME": job.workspace,
     }  # fmt: skip
     with open(f"{directory}/{_PARAMS}", "w", encoding="utf-8") as file:
@@ -41,7 +41,7 @@ def environment(directory: str, grant: Grant, job: JobOrder) -> dict[str, str]:
         with open(f"{directory}/{nni.PARAMETERS}", "wb") as trial_file:
             trial_file.write(nni.parameters(number, grant.params))
         env = {name: text for name, text in env.items() if name not in nni.UNSET}
-        env |= nni.environment(directory, experiment=job.name, run=grant.name, number=number, code=os.getcwd())
+        env |= nni.environment(directory, experiment=grant.job_name, run=grant.name, number=number, code=os.getcwd())
         env["NNI_OUTPUT_DIR"] = os.environ.get("NNI_OUTPUT_DIR") or os.path.abspath("nni-output")
     return env
 
