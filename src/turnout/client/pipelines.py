@@ -137,7 +137,7 @@ def _shares(steps: Sequence[StepPlan], prepared: Prepared) -> Iterator[tuple[Ste
 
 def _commands(wish: PipelineWish, steps: Sequence[StepPlan]) -> Wish:
     asked = wish.steps[steps[0].name]
-    asked = replace(asked, tags={**wish.tags, **asked.tags})
+    asked = replace(asked, is_step=True, tags={**wish.tags, **asked.tags})
     if asked.notify is None:
         asked = replace(asked, notify=wish.notify)
     if asked.also and asked.search is None:

@@ -86,6 +86,8 @@ class Wish:
     after_omit: tuple[str, ...] | None = None
     shared: str = ""
     """the directory, which all nodes see, that the runs are executed in"""
+    is_step: bool = False
+    """of a pipeline: others wait for its runs one by one, so it has no nodes of its own that make them"""
     search: SearchWish | None = None
     also: tuple[str, ...] = ()
     """further targets of a search"""
@@ -144,7 +146,7 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True, common:
     known = InCommon() if common is None else common
     settings = _settings(wish, home, cwd, known)
     _check_target(settings.general.target, settings)
-    if wish.nodes is None and wish.search is None:
+    if wish.nodes is None and wish.search is None and not wish.is_step:
         wish = replace(wish, nodes=settings.targets[settings.general.target].nodes)
     target = replace(served(settings.general.target, settings), **wish.terms)
     others = _others(wish, settings)

@@ -161,7 +161,11 @@ class TargetSettings:
 
     service: str = key(TEXT, "local", "An external service, or a provider that needs none (`local`).")
     max_runs: int | None = key(Optional(WHOLE), None, "Runs at once per node; empty = as many as it has processors.")
-    nodes: int | None = key(Optional(WHOLE), None, "As `--nodes`, when the command line does not say.")
+    nodes: int | None = key(
+        Optional(WHOLE),
+        None,
+        "As `--nodes`, when the command line does not say; not for steps of pipelines.",
+    )
     setup: str | None = key(Optional(TEXT), None, "The setup its runs use.")
     python: str | None = key(Optional(TEXT), None, "The Python that agents start with there; empty = the newest found.")
     prolog: tuple[str, ...] = key(ListOf(TEXT), (), "Command lines run once on a node before its first run.")

@@ -53,4 +53,6 @@ class Pipeline:
 
 def by_name(files: Files) -> dict[str, str]:
     """Files of a list are called 0, 1, and so on."""
+    if not files:
+        return {}
     return dict(files) if isinstance(files, Mapping) else {str(number): each for number, each in enumerate(files)}

@@ -52,8 +52,11 @@ class Outline:
 
     def shared(self, name: str, other: str) -> tuple[str, ...]:
         """The names by which runs of both are joined."""
+        names = self.prepared[name].names
+        if not names:
+            return ()
         same_files = self.origins.get(name) == self.origins.get(other)
-        return joins.shared(self.prepared[name].names, self.prepared[other].names, same_files=same_files)
+        return joins.shared(names, self.prepared[other].names, same_files=same_files)
 
 
 def outline(pipeline: Pipeline, problems: Problems) -> Outline:
