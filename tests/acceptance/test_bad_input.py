@@ -198,6 +198,10 @@ def a_secret(path: Path) -> None:
     path.write_text("token = 'ghp" + "_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hI6'\n")
 
 
+PIPELINE = "pipeline: {steps: {a: {command: cat odd}}}"
+SEARCH = "{command: [sh, -c, cat odd], search: {space: {x: [1]}, sampler: grid}}"
+
+
 class TestSnapshots:
     """Things in the working directory that cannot be frozen: all named at once, and none of them taken."""
 
@@ -230,6 +234,20 @@ class TestSnapshots:
     def test_a_secret_by_its_name(self, user: Cli, project: Path) -> None:
         (project / ".env").write_text("A=1\n")
         assert ".env: looks like a file of secret settings" in refuses(user, "run", "true", code=USAGE)
+
+    @pytest.mark.parametrize("content", [PIPELINE, SEARCH], ids=["pipeline", "search"])
+    def test_what_is_said_about_a_secret_can_be_typed(self, user: Cli, project: Path, content: str) -> None:
+        """Whatever is submitted."""
+        a_secret(project / "odd")
+        (project / "job.yaml").write_text(content)
+        command = ("search" if content == SEARCH else "pipeline", "job.yaml")
+        before = jobs_of(user)
+        said = refuses(user, *command, code=USAGE)
+        assert "--allow-secret PATH" in said and "--no-snapshot" in said and jobs_of(user) == before
+        user(*command, "--dry-run", "--no-snapshot")
+        user(*command, "--allow-secret", "odd")
+        (run,) = user.json("list", "runs", "-n", "1")
+        assert user("logs", run["name"]).stdout == (project / "odd").read_text()
 
     @pytest.mark.parametrize(("setting", "key"), [("max-size: 100", "max-size"), ("max-files: 2", "max-files")])
     def test_too_much_in_all(self, user: Cli, project: Path, setting: str, key: str) -> None:

@@ -155,7 +155,7 @@ def test_all_problems_are_told_at_once_with_what_to_do(tree: Path) -> None:
         "  pipe: is neither a file, a directory nor a link",
         "  socket: is neither a file, a directory nor a link",
     ]
-    for advice in (".turnoutignore", "--allow-secret PATH", "--no-snapshot", "`code: max-file-size`"):
+    for advice in (".turnoutignore", "--allow-secret PATH", "`code: max-file-size`"):
         assert advice in error.hint
     assert error.exit_code == 2
 

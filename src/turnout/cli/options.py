@@ -62,6 +62,16 @@ def run_name(function: F) -> F:
     return click.argument("name", metavar="RUN", callback=meant, shell_complete=names_of("runs"))(function)
 
 
+def freezing(function: F) -> F:
+    """Which files of the project are frozen with what is submitted."""
+    allowed = click.option(
+        "--allow-secret", "allow_secrets", multiple=True, metavar="PATH",
+        help="Take this file although it looks like a secret.",
+    )  # fmt: skip
+    text = "Freeze no files; each run begins in an empty directory."
+    return click.option("--no-snapshot", is_flag=True, help=text)(allowed(function))
+
+
 def filters(function: F) -> F:
     text = "Such as 'state=failed and metrics.loss<0.3'; may be repeated."
     return click.option("--filter", "-f", "filters", multiple=True, help=text)(function)

@@ -21,7 +21,10 @@ from turnout.pipeline.plan import Plan
 
 def submit(file: Path, options: Mapping[str, Any]) -> int:
     """Gives the exit code."""
-    typed = {"target": options["target"] or options["job_type"], "job_type": options["job_type"]}
+    typed = {
+        "target": options["target"] or options["job_type"], "job_type": options["job_type"],
+        "allow_secrets": options["allow_secrets"] or None, "snapshot": False if options["no_snapshot"] else None,
+    }  # fmt: skip
     here = current_directory()
     shared = None if options["shared"] is None else here / options["shared"]
     made = overridden(from_file(here / file, shared), **typed, experiment=options["experiment"])

@@ -50,7 +50,7 @@ def submit(file: Path, command: tuple[str, ...], options: dict[str, Any]) -> int
     typed = Wish(
         command=command, target=targets[0], also=tuple(filter(None, targets[1:])), experiment=options["experiment"],
         name=options["name"], tags=ask.pairs(options["tags"], "--tag"), concurrent=options["concurrent"],
-        held=options["held"],
+        held=options["held"], snapshot=not options["no_snapshot"], allow_secrets=options["allow_secrets"],
     )  # fmt: skip
     made = _made(current_directory() / file, _read(file), typed, searched(options))
     if made.wish.search is None:

@@ -17,7 +17,7 @@ from turnout.client.in_common import InCommon
 from turnout.client.layout import Layout, code_dirs, tree_path
 from turnout.client.searching import SearchWish
 from turnout.config import by_path
-from turnout.errors import InvalidInput, NotFound
+from turnout.errors import InvalidInput, NotFound, SnapshotRefused
 from turnout.home import Home
 from turnout.model.container import Container
 from turnout.model.ids import check_env_key, check_label, check_tag_key
@@ -170,12 +170,17 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True, common:
 
     def freeze(place: Path, omit: Sequence[str] = ()) -> Snapshot:
         key = place, tuple(omit), allowed
-        if key not in known.frozen:
+        if key in known.frozen:
+            return known.frozen[key]
+        try:
             if place.is_file():
-                known.frozen[key] = capture_file(place, policy=Policy(limits=limits, allow_secrets=allowed))
+                found = capture_file(place, policy=Policy(limits=limits, allow_secrets=allowed))
             else:
-                known.frozen[key] = capture(place, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
-        return known.frozen[key]
+                found = capture(place, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
+        except SnapshotRefused as error:
+            hint = f"{error.hint}\nto run without the files: `--no-snapshot`"
+            raise SnapshotRefused(error.message, hint=hint) from error
+        return known.frozen.setdefault(key, found)
 
     tree = (tuple(layout.dirs), tuple(code.code_omit), allowed, layout.working_dir)
     if tree not in known.trees:

@@ -49,7 +49,6 @@ class Problems:
         what = "1 thing" if len(found) == 1 else f"{len(found)} things"
         hints = ["to leave it out: add its path to .turnoutignore"]
         hints += sorted({kind.value for _, _, kind in found if kind.value})
-        hints.append("to run without the files: `--no-snapshot`")
         message = "\n".join([f"{what} in {_plain(root)} cannot go into the snapshot:", *lines])
         return errors.SnapshotRefused(message, hint="\n".join(hints))
 

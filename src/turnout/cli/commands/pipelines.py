@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from turnout.cli.options import as_json, meant, names_of, paths
+from turnout.cli.options import as_json, freezing, meant, names_of, paths
 
 
 @click.command()
@@ -39,6 +39,7 @@ from turnout.cli.options import as_json, meant, names_of, paths
     type=click.Choice(["text", "dot", "svg"]),
     help="Write the graph of its steps to standard output, and do nothing else.",
 )
+@freezing
 @as_json
 def pipeline(file: Path, **options: object) -> int:
     """Run the steps of a file, each when what it needs is over.

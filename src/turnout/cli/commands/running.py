@@ -9,7 +9,7 @@ import click
 
 from turnout.cli.commands.searched import search_options
 from turnout.cli.commands.surroundings import surroundings
-from turnout.cli.options import as_json, names_of, paths
+from turnout.cli.options import as_json, freezing, names_of, paths
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -64,14 +64,7 @@ from turnout.cli.options import as_json, names_of, paths
 @click.option("--detach", "-d", is_flag=True, help="Return at once.")
 @click.option("--wait", is_flag=True, help="Exit with the run's own code.")
 @click.option("--dry-run", is_flag=True, help="Show exactly what would happen; change nothing.")
-@click.option("--no-snapshot", is_flag=True, help="Freeze no files; the run begins in an empty directory.")
-@click.option(
-    "--allow-secret",
-    "allow_secrets",
-    multiple=True,
-    metavar="PATH",
-    help="Take this file although it looks like a secret.",
-)
+@freezing
 @search_options
 @surroundings
 @as_json

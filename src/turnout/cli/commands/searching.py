@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from turnout.cli.commands.searched import search_options
-from turnout.cli.options import as_json, meant, names_of, paths
+from turnout.cli.options import as_json, freezing, meant, names_of, paths
 
 
 @click.command()
@@ -30,6 +30,7 @@ from turnout.cli.options import as_json, meant, names_of, paths
 @click.option("--detach", "-d", is_flag=True, help="Return at once.")
 @click.option("--wait", is_flag=True, help="Exit with 1 if it fails.")
 @click.option("--dry-run", is_flag=True, help="Show exactly what would happen; change nothing.")
+@freezing
 @as_json
 def search(file: Path, command: tuple[str, ...], **options: object) -> int:
     """Run the search of a file: its command, and the parameters to try.
