@@ -28,6 +28,7 @@ from turnout.schedule.record import Stage
 from turnout.search.spaces import to_plain
 from turnout.store import pipelines, reads, schema
 from turnout.store import searches as searches_module
+from turnout.store.leaving import leavers
 from turnout.store.ledger import Ledger
 from turnout.store.queue import live_runs
 from turnout.store.tallies import job_counts, state_of
@@ -603,7 +604,7 @@ def test_what_was_left_for_a_late_step(lab: Lab) -> None:
     agent = lab.agent()
     for number, grant in enumerate(agent.take()):
         agent.tell(*end(grant, manifest=f"m{number}"))
-    left = lab.read(lambda connection: pipelines.leavers(connection, pipe.jobs["late"]))
+    left = lab.read(lambda connection: leavers(connection, pipe.jobs["late"]))
     assert [(each.label, each.values, each.after, each.outputs, each.is_well) for each in left["a"]] == [
         ("a-1", {"x": 1}, "m0", ["*.txt"], True), ("a-2", {"x": 2}, "m1", ["*.txt"], True),
     ]  # fmt: skip
@@ -648,20 +649,67 @@ def test_runs_that_are_due_no_more_are_not_made(lab: Lab) -> None:
     assert do(agent) == ["late.1"] and pipe.open()["late"] == 0
 
 
-def test_what_needs_a_step_that_was_skipped_is_not_taken_up_again(lab: Lab) -> None:
-    pipe = submitted(lab, step("a"), step("late", late=LATE, needs=(0,)), step("b"), step("c", needs=(1, 2)))
-    agent = lab.agent()
-    do(agent, fails=["b.1"])
-
-    def skip(tx: Tx) -> None:
+def skip(lab: Lab, pipe: Pipeline, late: str) -> None:
+    def work(tx: Tx) -> None:
         ledger = Ledger(tx)
-        give_up_step(tx, ledger, pipe.jobs["late"], Why("it is not to be done", Reason.CONDITION))
+        give_up_step(tx, ledger, pipe.jobs[late], Why("it is not to be done", Reason.CONDITION))
         settle(tx, ledger)
         ledger.flush()
 
-    lab.store.write(skip)
+    lab.store.write(work)
+
+
+def test_what_needs_a_step_that_was_skipped_is_skipped_when_all_else_is_taken_up_again(lab: Lab) -> None:
+    """As if nothing else had failed first."""
+    more = step("more", late=LATE, needs=(1, 2)), step("d", needs=(3, 4))
+    pipe = submitted(lab, step("a"), step("late", late=LATE, needs=(0,)), step("b"), step("c", needs=(1, 2)), *more)
+    agent = lab.agent()
+    do(agent, fails=["b.1"])
+    skip(lab, pipe, "late")
+    assert pipe.counts == {"completed": 1, "failed": 1, "skipped": 1, "cancelled": 3}
     assert take_up(lab, pipe).keys() == {"b"}
-    assert do(agent) == ["b.1"] and do(agent) == [] and pipe.open() == dict.fromkeys(pipe.jobs, 0)
+    assert do(agent) == ["b.1"] and do(agent) == [] and due(lab) == []
+    assert (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
+    assert pipe.counts == {"completed": 2, "skipped": 4}
+    before = lab.everything()
+    assert take_up(lab, pipe) == {} and lab.everything() == before
+
+
+def test_what_was_cancelled_and_needs_a_step_that_was_skipped_is_skipped_when_it_is_taken_up_again(lab: Lab) -> None:
+    pipe = submitted(lab, step("late", late=LATE), step("c", 2, needs=(0,)), step("d", needs=(1,)))
+    pipe.cancel("c.1", "c.2")
+    skip(lab, pipe, "late")
+    assert take_up(lab, pipe) == {} and pipe.counts == {"skipped": 4} and do(lab.agent()) == []
+
+
+def test_a_run_that_waits_for_one_that_was_skipped_does_not_wait_for_ever(lab: Lab) -> None:
+    """Also where it was given up for another that failed first, and is done again."""
+    steps = step("a"), step("late", late=LATE, needs=(0,)), step("t", 2, needs=(1,)), step("v", 2)
+    pairs = (((2, 0), (3, 0)), ((2, 1), (3, 1)))
+    pipe = submitted(lab, *steps, step("u", 2, singly=pairs), step("w", needs=(4,)))
+    agent = lab.agent()
+    do(agent, fails=["v.1"])
+    skip(lab, pipe, "late")
+    assert [reason for _, reason in ends(pipe, "u.1", "u.2")] == ["dependency", "condition"]
+    assert take_up(lab, pipe).keys() == {"v"}
+    assert do(agent) == ["v.1"] and do(agent) == []
+    assert (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
+    assert pipe.counts == {"completed": 3, "skipped": 6}
+
+
+def test_what_was_skipped_for_a_condition_that_is_asked_again_is_done_if_that_holds(lab: Lab) -> None:
+    steps = step("a"), bearing(0), step("c", 2, needs=(1,)), step("d", 2, singly=(((2, 0),), ((2, 1),)))
+    pipe = submitted(lab, *steps, step("e", needs=(3,)))
+    agent = lab.agent()
+    do(agent, fails=["a.1"])
+    skip(lab, pipe, "late")
+    assert pipe.counts == {"failed": 1, "skipped": 6}
+    assert list(take_up(lab, pipe)) == ["a", "late", "c", "d", "e"]
+    assert do(agent) == ["a.1"] and due(lab) == ["late"]
+    make(lab, pipe, "late", ())
+    assert do(agent) == ["late.1"]
+    assert [do(agent), do(agent), do(agent)] == [["c.1", "c.2"], ["d.1", "d.2"], ["e.1"]]
+    assert (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
 
 
 # --- what is handed on ------------------------------------------------------------------------------------------------

@@ -20,11 +20,12 @@ from turnout.model.spec import JobSpec, RunSpec
 from turnout.model.state import Reason
 from turnout.pipeline.languages import late_from
 from turnout.pipeline.plan import Left, RunPlan, Skipped, name_of, taking_arguments
-from turnout.store import pipelines, reads
+from turnout.store import leaving, pipelines, reads
 from turnout.store.carrying import roots
 from turnout.store.jobs import load_jobs
+from turnout.store.leaving import Leaver
 from turnout.store.ledger import Ledger
-from turnout.store.pipelines import LateStep, Leaver
+from turnout.store.pipelines import LateStep
 from turnout.store.store import Connection, Store
 from turnout.store.writer import Tx
 from turnout.wire import manifest
@@ -86,7 +87,7 @@ class Expander:
 
     def _expand(self, step: LateStep) -> None:
         with self._store.read() as connection:
-            leavers = pipelines.leavers(connection, step.job)
+            leavers = leaving.leavers(connection, step.job)
             spec = load_jobs(connection, {step.job})[step.job].spec
         try:
             made = self._made(step, spec, leavers)
@@ -165,7 +166,7 @@ def _lying(connection: Connection, leavers: Mapping[str, Sequence[Leaver]]) -> d
     """The outputs that these runs left where all nodes see them: what they named, and what nodes found."""
     well = [run for runs in leavers.values() for run in runs if run.is_well]
     executed = roots(connection, [run.id for run in well if any(map(is_glob, run.outputs))])
-    found = pipelines.told_of_outputs(connection, executed.values())
+    found = leaving.told_of_outputs(connection, executed.values())
     return {
         run.id: tuple(
             dict.fromkeys(

@@ -53,6 +53,11 @@ class Why(NamedTuple):
     reason: Reason = Reason.DEPENDENCY
 
 
+def skipped(name: str) -> Why:
+    """For who waits for this run."""
+    return Why(f"{name} was skipped", Reason.CONDITION)
+
+
 def give_up_step(tx: Tx, ledger: Ledger, step: int, why: Why) -> None:
     """Its runs that wait for others are given up; where they are not made yet, one stands for them."""
     runs = pipelines.created_runs(tx, [step])
@@ -60,13 +65,14 @@ def give_up_step(tx: Tx, ledger: Ledger, step: int, why: Why) -> None:
         runs += pipelines.insert_stand_in(tx, step)
     ledger.load(runs)
     for run in runs:
-        _give_up(tx, ledger, run, why)
+        give_up(ledger, run, why, tx.now)
 
 
-def _give_up(tx: Tx, ledger: Ledger, run: int, why: Why) -> None:
+def give_up(ledger: Ledger, run: int, why: Why, now: float) -> None:
+    """A run that was loaded and waits for others; nothing happens to any other."""
     record = ledger.get(run)
     if record is not None:
-        step = machine.abandon(record, why.text, tx.now, why.reason)
+        step = machine.abandon(record, why.text, now, why.reason)
         if not isinstance(step, Refusal):
             ledger.apply(step)
 
@@ -108,7 +114,7 @@ class _Followers:
         free = []
         for needed, run in waiting:
             if needed in why:
-                _give_up(self._tx, self._ledger, run, why[needed])
+                give_up(self._ledger, run, why[needed], self._tx.now)
             elif self._is_freed(run):
                 free.append(run)
         self._release(free)
@@ -145,7 +151,7 @@ class _Followers:
 
 def _why(name: str, record: RunRecord) -> Why:
     if record.reason is Reason.CONDITION:
-        return Why(f"{name} was skipped", Reason.CONDITION)
+        return skipped(name)
     return Why(f"{name} {_WORDS.get(record.state, record.state)}")
 
 

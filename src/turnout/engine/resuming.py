@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from turnout.engine.following import give_up, give_up_step, settle, skipped
 from turnout.errors import Conflict
 from turnout.model.ids import job_name, run_name
 from turnout.model.search import Elsewhere
@@ -17,18 +18,25 @@ from turnout.model.state import Reason, RunState
 from turnout.pipeline.languages import late_from
 from turnout.store import resuming, search_runs, searches
 from turnout.store.jobs import insert_runs, load_jobs
+from turnout.store.ledger import Ledger
 from turnout.store.pipelines import is_pipeline, origin_of
+from turnout.store.queue import names_of
 from turnout.store.resuming import Run, Step
 from turnout.store.writer import Tx
 
 
 @dataclass(slots=True)
 class _Redone:
-    """`instead` has who is in the place of which run; in `steps` something is to be done, `skipped` ones stay so."""
+    """`instead` has who is in the place of which run; in `steps` something is to be done. Runs in `skipped` are so, or
+    will be; for each step that has one, `partly` has who was skipped first. What waits for that in vain is in
+    `vain_runs` and `vain_steps`, with the same."""
 
     instead: dict[int, int] = field(default_factory=dict)
     steps: set[int] = field(default_factory=set)
     skipped: set[int] = field(default_factory=set)
+    partly: dict[int, int] = field(default_factory=dict)
+    vain_runs: dict[int, int] = field(default_factory=dict)
+    vain_steps: dict[int, int] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -42,23 +50,38 @@ def resume(tx: Tx, pipeline: int) -> dict[str, object]:
         raise Conflict(f"{job_name(pipeline)} was imported: what its steps wait for is not known here", hint=hint)
     redone = _Redone()
     for step in resuming.steps_of(tx, pipeline):
-        if not step.bears_failures and not redone.skipped.isdisjoint(step.needs):
-            redone.skipped.add(step.job)
-            continue
+        in_vain = None if step.bears_failures else next(filter(None, map(redone.partly.get, step.needs)), None)
+        missing = _missing(tx, step, redone, in_vain)
         waits_for = [need for need in step.needs if need in redone.steps]
+        if in_vain is not None and not missing:
+            _stays(step, redone)
+            continue
         if _is_to_be_made(step, bool(waits_for)):
             _unmake(tx, step, redone)
         elif step.late is not None and not step.runs:  # still to be made, after what is done again before it
             resuming.unmake(tx, step.job, blocked=len(waits_for))
         else:
-            _redo(tx, step, [run for run in step.runs if _is_missing(run)], redone)
+            _redo(tx, step, missing, redone, is_vain=in_vain is not None)
+            _stays(step, redone)
+        if in_vain is not None:
+            redone.vain_steps[step.job] = redone.partly[step.job] = in_vain
+            redone.names.pop(step.name, None)
         if step.is_open:
             redone.steps.add(step.job)
-        if step.job not in redone.steps and any(run.reason == Reason.CONDITION for run in step.runs):
-            redone.skipped.add(step.job)
-    if redone.names:
+    _skip(tx, redone)
+    if redone.names or redone.vain_runs or redone.vain_steps:
         tx.touch("queue", "runs", "jobs", "pipelines", f"job:{pipeline}")
     return {"job": job_name(pipeline), "steps": redone.names}
+
+
+def _missing(tx: Tx, step: Step, redone: _Redone, in_vain: int | None) -> list[Run]:
+    """The runs that did not go well; also what was skipped for one before it that is done again."""
+    missing = {run.id for run in step.runs if _is_missing(run)}
+    if step.late is None and in_vain is None:
+        skipped = [run.id for run in step.runs if run.reason == Reason.CONDITION]
+        needs = resuming.needed_by(tx, skipped)
+        missing.update(run for run in skipped if redone.skipped.isdisjoint(needs.get(run, ())))
+    return [run for run in step.runs if run.id in missing]
 
 
 def _is_missing(run: Run) -> bool:
@@ -75,6 +98,27 @@ def _is_to_be_made(step: Step, waits: bool) -> bool:
     return waits and late_from(step.late).has_condition
 
 
+def _stays(step: Step, redone: _Redone) -> None:
+    """What was skipped and is not done again."""
+    skipped = [run.id for run in step.runs if run.reason == Reason.CONDITION and run.id not in redone.instead]
+    redone.skipped.update(skipped)
+    if skipped:
+        redone.partly[step.job] = skipped[0]
+
+
+def _skip(tx: Tx, redone: _Redone) -> None:
+    """Who waits for one that was skipped is skipped, too: it was given up for another reason, which may now be gone."""
+    names = names_of(tx, {*redone.vain_runs.values(), *redone.vain_steps.values()})
+    ledger = Ledger(tx)
+    for job, needed in redone.vain_steps.items():
+        give_up_step(tx, ledger, job, skipped(names[needed]))
+    ledger.load(redone.vain_runs)
+    for run, needed in redone.vain_runs.items():
+        give_up(ledger, run, skipped(names[needed]), tx.now)
+    settle(tx, ledger)
+    ledger.flush()
+
+
 def _unmake(tx: Tx, step: Step, redone: _Redone) -> None:
     resuming.replace_runs(tx, [run.id for run in step.runs])
     resuming.unmake(tx, step.job, blocked=len(redone.steps.intersection(step.needs)))
@@ -82,7 +126,8 @@ def _unmake(tx: Tx, step: Step, redone: _Redone) -> None:
     redone.names[step.name] = []
 
 
-def _redo(tx: Tx, step: Step, missing: Sequence[Run], redone: _Redone) -> None:
+def _redo(tx: Tx, step: Step, missing: Sequence[Run], redone: _Redone, *, is_vain: bool) -> None:
+    """None of them begins at once if that `is_vain`."""
     if not missing:
         return
     needs = {
@@ -91,14 +136,20 @@ def _redo(tx: Tx, step: Step, missing: Sequence[Run], redone: _Redone) -> None:
     }
     well = resuming.completed(tx, {each for needed in needs.values() for each in needed})
     waits_for = len(redone.steps.intersection(step.needs))
-    blocked = [len(set(needs.get(run.id, ())) - well) + bool(waits_for) for run in missing]
+    blocked = [len(set(needs.get(run.id, ())) - well) + bool(waits_for or is_vain) for run in missing]
     new = insert_runs(tx, step.job, _spec(tx, step.job, missing, blocked), blocked)
     redone.instead.update((run.id, id_) for run, id_ in zip(missing, new.ids, strict=True))
     resuming.insert_needs(tx, {redone.instead[run]: needed for run, needed in needs.items()})
     resuming.replace_runs(tx, [run.id for run in missing])
     resuming.reopen(tx, step.job, blocked=waits_for, opened=len(missing))
     redone.steps.add(step.job)
-    redone.names[step.name] = [run_name(number) for number in new.runs]
+    for run, number in zip(missing, new.runs, strict=True):
+        in_vain = next((each for each in needs.get(run.id, ()) if each in redone.skipped), None)
+        if in_vain is None:
+            redone.names.setdefault(step.name, []).append(run_name(number))
+        else:
+            redone.vain_runs[redone.instead[run.id]] = redone.partly[step.job] = in_vain
+            redone.skipped.add(redone.instead[run.id])
     tx.touch(f"job:{step.job}")
 
 

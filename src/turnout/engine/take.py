@@ -15,8 +15,8 @@ from turnout.schedule.place import Room, Waiting, choose, slots_of
 from turnout.schedule.record import RunRecord
 from turnout.store.agents import is_gone, set_kept
 from turnout.store.jobs import Job, Kept, load_environment, load_jobs
+from turnout.store.leaving import left_for
 from turnout.store.ledger import Ledger
-from turnout.store.pipelines import left_for
 from turnout.store.queue import Entry, held_runs, waiting_runs
 from turnout.store.store import Connection
 from turnout.store.writer import Tx

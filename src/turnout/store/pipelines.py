@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from turnout.model.event import EventName
 from turnout.model.ids import run_name
 from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.model.state import LIVE, TERMINAL, RunState
 from turnout.schedule.explain import Awaited
-from turnout.store import schema, search_views
+from turnout.store import schema
 from turnout.store.belonging import OF_STEP
 from turnout.store.bulk import Bulk
 from turnout.store.jobs import (
@@ -29,7 +28,6 @@ from turnout.store.jobs import (
 )
 from turnout.store.new_rows import NewRows, StepOf, told
 from turnout.store.parts import in_parts
-from turnout.store.reads import find_run
 from turnout.store.searches import begin_search, insert_search
 from turnout.store.writer import Tx
 
@@ -38,22 +36,6 @@ _INSERT_RUN_NEEDS = Bulk(_RUN_NEEDS.insert(), ["needed", "run_id"])
 _INSERT_STEP_NEEDS = Bulk(_STEP_NEEDS.insert(), ["needed", "job_id"])
 _LIVE = [str(state) for state in LIVE]
 _NOT_WELL = [str(state) for state in TERMINAL - {RunState.COMPLETED}]
-
-
-def _left_by(waiter: sa.Column[int], needed: sa.Column[int], of: sa.Column[int]) -> sa.Select[Any]:
-    """Runs that have left something to those who waited for them. It does not ask for their state: SQLite would take
-    that for the best index, and go through all runs that ever were completed."""
-    columns = (
-        waiter.label("waiter"), _RUNS.c.id, _RUNS.c.job_id, _RUNS.c.state, _RUNS.c.stage, _RUNS.c.after, _RUNS.c.outputs
-    )  # fmt: skip
-    has_left = (_RUNS.c.outputs.is_not(None), _RUNS.c.step == OF_STEP)
-    these = waiter.in_(sa.bindparam("ids", expanding=True))
-    return sa.select(*columns).select_from(waiter.table).join(_RUNS, of == needed).where(these, *has_left)
-
-
-_LEFT_BY_RUNS = _left_by(_RUN_NEEDS.c.run_id, _RUN_NEEDS.c.needed, _RUNS.c.id)
-_LEFT_BY_STEPS = _left_by(_STEP_NEEDS.c.job_id, _STEP_NEEDS.c.needed, _RUNS.c.job_id)
-_LEAVER = tuple(_RUNS.c[name] for name in ("id", "label", "params", "after", "outputs", "state", "reason"))
 
 
 class Ended(NamedTuple):
@@ -74,24 +56,6 @@ class LateStep(NamedTuple):
     job: int
     name: str
     late: dict[str, Any]
-
-
-class Leaver(NamedTuple):
-    """A run of a step that is over, and may have left something: `after` is the manifest of that. `place` is the run
-    that others wait for: of a search, whose best run this is, its parent."""
-
-    id: int
-    place: int
-    label: str
-    values: dict[str, Any]
-    after: str | None
-    outputs: list[str]
-    state: RunState
-    reason: str | None
-
-    @property
-    def is_well(self) -> bool:
-        return self.state is RunState.COMPLETED
 
 
 class Waiter(NamedTuple):
@@ -217,61 +181,6 @@ def due_steps(connection: sa.Connection) -> list[LateStep]:
     return [LateStep(row.id, row.step, json.loads(row.late)) for row in connection.execute(select.order_by(_JOBS.c.id))]
 
 
-def leavers(connection: sa.Connection, job: int) -> dict[str, list[Leaver]]:
-    """The runs of the steps that a step waited for, by their steps, in their order. Of a search, that is its best."""
-    select = (
-        sa.select(_JOBS.c.id.label("job"), _JOBS.c.step.label("name"), _RUNS.c.stage, *_LEAVER)
-        .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
-        .join(_STEP_NEEDS, _STEP_NEEDS.c.needed == _JOBS.c.id)
-        .where(_STEP_NEEDS.c.job_id == job, _RUNS.c.step == OF_STEP)
-        .order_by(_RUNS.c.id)
-    )
-    found: dict[str, list[Leaver]] = {}
-    for row in connection.execute(select).all():
-        run = _leaver(row)
-        best = _best(connection, row.job) if row.stage else None
-        of_step = found.setdefault(row.name, [])
-        if best is not None and of_step:  # a search on several targets has several parents, and one best
-            continue
-        of_step.append(run if best is None else _standing_for(run, best))
-    return found
-
-
-def told_of_outputs(connection: sa.Connection, runs: Collection[int]) -> dict[int, list[str]]:
-    """What nodes told of the files that these runs left in a directory that all see."""
-    events = schema.events
-    found: dict[int, list[str]] = {}
-    for part in in_parts(sorted(runs)):
-        where = (events.c.run_id.in_(part), events.c.event == str(EventName.CAPTURE_AFTER))
-        select = sa.select(events.c.run_id, events.c.data).where(*where).order_by(events.c.run_id, events.c.seq)
-        for row in connection.execute(select):  # the last counts: earlier ones are of other attempts
-            found[row.run_id] = json.loads(row.data).get("left", [])
-    return found
-
-
-def _leaver(row: Any) -> Leaver:
-    return Leaver(
-        row.id, row.id, row.label or "", json.loads(row.params), row.after,
-        json.loads(row.outputs) if row.outputs else [], RunState(row.state), row.reason,
-    )  # fmt: skip
-
-
-def _standing_for(parent: Leaver, best: Leaver) -> Leaver:
-    """The best run of a search, as if it were that of the step: it was asked for what its parent was, and may have been
-    ended early, which makes the search no worse."""
-    return best._replace(place=parent.id, label="", outputs=parent.outputs, state=parent.state, reason=parent.reason)
-
-
-def _best(connection: sa.Connection, search: int) -> Leaver | None:
-    """The best run of a search; None when there is none."""
-    found = search_views.best(connection, search)
-    if not found or found[0]["run"] is None:
-        return None
-    run = find_run(connection, found[0]["run"])
-    row = connection.execute(sa.select(*_LEAVER).where(_RUNS.c.id == run)).one()
-    return _leaver(row)
-
-
 def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[Sequence[int]]) -> Sequence[int]:
     """The runs of a late step, unless somebody made them, or had something before it done again; their ids. Where each
     says which runs it needed, only those count from now on."""
@@ -362,33 +271,6 @@ def dependants(tx: Tx, runs: Collection[int]) -> list[tuple[int, int]]:
         rows = tx.connection.execute(sa.select(_RUN_NEEDS).where(_RUN_NEEDS.c.needed.in_(part)))
         found += [(row.needed, row.run_id) for row in rows]
     return found
-
-
-def left_for(tx: Tx, runs: Mapping[int, int]) -> dict[int, list[tuple[str, list[str]]]]:
-    """What the runs left that each of these waited for: manifests, and patterns of their outputs. `runs` are with the
-    step that each is of. They are asked for together, because all runs of pipelines come by here."""
-    singly: dict[int, list[Any]] = {}
-    whole: dict[int, list[Any]] = {}
-    for found, select, ids in ((singly, _LEFT_BY_RUNS, runs.keys()), (whole, _LEFT_BY_STEPS, set(runs.values()))):
-        for part in in_parts(ids):
-            for row in tx.connection.execute(select, {"ids": part}):
-                if row.state == RunState.COMPLETED:
-                    found.setdefault(row.waiter, []).append(row)
-    searches = {row.job_id for rows in (*singly.values(), *whole.values()) for row in rows if row.stage}
-    best = {job: run.after for job in searches if (run := _best(tx.connection, job)) is not None}
-    alike = {step: _manifests(rows, best) for step, rows in whole.items()}  # most often there is no more
-    left = {
-        run: _manifests([*singly[run], *whole.get(step, ())], best) if run in singly else alike.get(step, [])
-        for run, step in runs.items()
-    }
-    return {run: manifests for run, manifests in left.items() if manifests}
-
-
-def _manifests(rows: Iterable[Any], best: Mapping[int, str | None]) -> list[tuple[str, list[str]]]:
-    """In the order of the runs. `best`: what the best run of each search among them has left."""
-    ordered = sorted({row.id: row for row in rows}.items())
-    found = dict.fromkeys((best.get(row.job_id) if row.stage else row.after, row.outputs) for _, row in ordered)
-    return [(after, json.loads(outputs)) for after, outputs in found if after is not None]
 
 
 def awaited(connection: sa.Connection, run: int, step: int) -> list[Awaited]:

@@ -46,14 +46,14 @@ def check_pipelines(disk: Disk, person: Person, truths: dict[Attempt, Truth], ki
         if asked.pipeline is None or answer is None:
             continue
         pipeline = _found(asked.pipeline, answer, disk)
+        is_cut = asked.pipeline.job.fail_fast or pipeline.number in person.planner.unwanted
         if pipeline.number in person.planner.resumed:
-            _check_resumed(disk, pipeline, truths)
+            _check_resumed(disk, pipeline, truths, is_cut=is_cut)
             continue
         for step, spec in enumerate(asked.pipeline.steps):
             _check_told(disk, answer, spec, pipeline.runs[step])
             for place, run in enumerate(pipeline.runs[step]):
                 needed = pipeline.needed(step, place, disk)
-                is_cut = asked.pipeline.job.fail_fast or pipeline.number in person.planner.unwanted
                 _check_end(disk, disk.records[run], needed, spec, is_cut=is_cut)
                 if not spec.bears_failures:
                     _check_began(disk, run, needed, truths)
@@ -65,7 +65,7 @@ def check_pipelines(disk: Disk, person: Person, truths: dict[Attempt, Truth], ki
             _check_ended(disk, pipeline, _failed(disk, pipeline))
 
 
-def _check_resumed(disk: Disk, pipeline: Pipeline, truths: dict[Attempt, Truth]) -> None:
+def _check_resumed(disk: Disk, pipeline: Pipeline, truths: dict[Attempt, Truth], *, is_cut: bool) -> None:
     """By what the store says each waited for, because other runs than those of which people were told took places."""
     graph = disk.graph
     for step, job in enumerate(pipeline.jobs):
@@ -73,9 +73,14 @@ def _check_resumed(disk: Disk, pipeline: Pipeline, truths: dict[Attempt, Truth])
         outer = [run for run, record in disk.records.items() if record.step == OF_STEP and disk.rows[run].job in whole]
         for run in pipeline.runs[step]:
             needed = [*outer, *(on for on, each in graph.run_needs if each == run)]
-            if disk.records[run].step == OF_STEP and disk.records[run].attempt and not graph.steps[job].bears_failures:
+            record = disk.records[run]
+            if record.step == OF_STEP and record.attempt and not graph.steps[job].bears_failures:
                 _check_began(disk, run, needed, truths)
                 _check_given(disk, run, needed, truths)
+            is_lost = record.reason in (Reason.DEPENDENCY, Reason.CONDITION) and record.step == OF_STEP
+            is_well = all(disk.records[on].state is RunState.COMPLETED for on in needed)
+            if is_lost and is_well and pipeline.spec.steps[step].late is None and not is_cut:
+                raise Broken(f"{disk.rows[run].name} is not taken up though all that it needs is well: {record}")
 
 
 def _found(spec: PipelineSpec, answer: Any, disk: Disk) -> Pipeline:
