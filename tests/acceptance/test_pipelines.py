@@ -475,6 +475,19 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
+def test_how_one_stands(cli: Cli) -> None:
+    """By its number, or by a name of its own; with a line for each step."""
+    run(cli, written(cli.cwd, "a: {command: 'true'}\nb: {command: 'false', needs: a}"), "--name", "mine", code=1)
+    first, *table = cli("status", "mine").stdout.splitlines()
+    assert first == "job1  failed  1 completed, 1 failed"
+    assert [line.split()[:4] for line in table if line.startswith(("a ", "b "))] == [
+        ["a", "job2", "local", "completed"], ["b", "job3", "local", "failed"],
+    ]  # fmt: skip
+    assert cli("status", "job1").stdout == cli("status", "mine").stdout
+    assert cli.json("status", "mine")["steps"] == cli.json("status", "job1")["steps"] != []
+    assert cli("status", "job1.b").stdout == "job3  failed  1 failed\n"
+
+
 def test_a_run_is_told_of_which_job_it_is(cli: Cli) -> None:
     """Also where steps differ in nothing but their commands."""
     told = "echo $TURNOUT_JOB $XT_JOB_ID $TURNOUT_RUN_NAME"

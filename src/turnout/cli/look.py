@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from turnout.cli import render
 from turnout.cli.progress import size
-from turnout.cli.standing import brief
+from turnout.cli.standing import brief, counted, show_steps
 from turnout.client import Client
 from turnout.model.ids import is_job_name
 
@@ -94,10 +94,6 @@ def events(name: str, json: bool) -> None:
         print(f"its runs: {counted(view['counts'])}; `turnout list runs {name}` lists them")
 
 
-def counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-
-
 def _data(data: dict[str, Any]) -> str:
     return ", ".join(f"{key}={value}" for key, value in data.items() if value not in (None, "", [], {}))
 
@@ -130,7 +126,7 @@ def show(name: str, json: bool) -> None:
         text = render.shown(value)
         print(f"{key:<12} {render.coloured(render.harmless(text), text) if key == 'state' else render.harmless(text)}")
     if view.get("steps"):
-        _show_steps(view["steps"])
+        show_steps(view["steps"])
     if view.get("search"):
         from turnout.cli import results, searches
 
@@ -141,18 +137,6 @@ def show(name: str, json: bool) -> None:
     for attempt in view.get("history", [])[:-1]:
         told = f"{attempt['cause']} on {attempt['node']}" + (f": {attempt['message']}" if attempt["message"] else "")
         print(f"{'attempt ' + str(attempt['attempt']):<12} {render.harmless(told)}")
-
-
-def _show_steps(steps: Sequence[Mapping[str, Any]]) -> None:
-    print()
-    rows = [
-        [
-            step["name"], step["job"], step["target"], "later" if step["is_late"] else step["state"],
-            counted(step["counts"]), ", ".join(step["needs"]),
-        ]
-        for step in steps
-    ]  # fmt: skip
-    render.table(["step", "job", "target", "state", "runs", "after"], rows, state=3)
 
 
 def why(name: str, json: bool) -> None:

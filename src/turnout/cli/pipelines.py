@@ -10,6 +10,7 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.cli.board import Board
+from turnout.cli.standing import counted
 from turnout.client import Client, ask, plan_text
 from turnout.client.pipeline_file import from_file, overridden
 from turnout.client.pipelines import PipelineWish, prepare_pipeline
@@ -84,7 +85,7 @@ def _resumed(client: Client, job: str, steps: Mapping[str, Sequence[str]]) -> st
     view = client.job(job)
     if view["live"]:
         return "it is under way, and nothing has failed so far"
-    return f"nothing is missing: {_counts(view)}"
+    return f"nothing is missing: {counted(view['counts'])}"
 
 
 def _in_words(plan: Plan) -> str:
@@ -132,7 +133,7 @@ def _watch(client: Client, job: str) -> dict[str, Any]:
         if board is not None:
             board.clear()
     _tell_steps(view, told)
-    print(f"{job} {view['state']}: {_counts(view)}, in {render.span(time.monotonic() - began)}")
+    print(f"{job} {view['state']}: {counted(view['counts'])}, in {render.span(time.monotonic() - began)}")
     if view["state"] != "completed":
         render.complain("not all steps are done", f"`turnout why {job}` tells more, `turnout resume {job}` tries again")
     return view
@@ -144,11 +145,7 @@ def _tell_steps(view: Mapping[str, Any], told: set[str]) -> None:
     for step in view["steps"]:
         if step["name"] not in told and not step["is_late"] and step["runs"] and not step["live"]:
             told.add(step["name"])
-            print(f"{step['name']:<{width}} {_counts(step)}")
-
-
-def _counts(view: Mapping[str, Any]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
+            print(f"{step['name']:<{width}} {counted(step['counts'])}")
 
 
 # --- before it begins -------------------------------------------------------------------------------------------------

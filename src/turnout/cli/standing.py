@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,9 +47,11 @@ class Asked:
 def status(asked: Asked, json: bool) -> None:
     if asked.monitor and json:
         raise InvalidInput("--monitor and --json exclude each other", hint="leave one of them out")
+    client = Client()
+    if asked.name is not None:
+        asked = replace(asked, name=client.meant(asked.name))
     if asked.name is not None and is_job_name(asked.name) and asked.job is None:
         asked = replace(asked, job=asked.name)
-    client = Client()
     told = _service(Client(), asked)  # a client of its own: it is busy until all is told
     if json:
         _print_json(client, asked, told)
@@ -118,6 +120,8 @@ def _show(client: Client, asked: Asked) -> None:
     counts = view.get("counts")
     detail = ", ".join(f"{count} {key}" for key, count in counts.items()) if counts is not None else brief(view)
     print(f"{view['name']}  {state}  {render.harmless(detail)}".rstrip())
+    if view.get("steps"):
+        show_steps(view["steps"])
     native = [view[key] for key in ("service_job_id", "monitor_url") if view[key]]
     if native:
         print(f"  at its service: {render.harmless('  '.join(native))}")
@@ -129,6 +133,22 @@ def brief(view: View) -> str:
     if view["exit_code"] not in (None, 0):
         parts.append(f"exit code {view['exit_code']}")
     return ", ".join(part for part in parts if part)
+
+
+def show_steps(steps: Sequence[Mapping[str, Any]]) -> None:
+    print()
+    rows = [
+        [
+            step["name"], step["job"], step["target"], "later" if step["is_late"] else step["state"],
+            counted(step["counts"]), ", ".join(step["needs"]),
+        ]
+        for step in steps
+    ]  # fmt: skip
+    render.table(["step", "job", "target", "state", "runs", "after"], rows, state=3)
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
 
 
 def _filters(asked: Asked) -> list[str]:

@@ -55,12 +55,13 @@ def make_router(targets: Mapping[str, Target], store: Store) -> APIRouter:
             return _asked(connection, body)
 
         place, query = await reading(store, look)
-        if place is None:
+        if place is None and body.job is None:
             raise InvalidInput("the status of what?", hint="give a run, a job or a target")
-        if place not in targets:
+        if place is not None and place not in targets:
             hint = "`turnout list targets` shows what there is"
             raise NotFound(f"no target {target_of(place)!r} any more", hint=hint)
-        return Streamed(_told(targets[place], query), "application/x-ndjson")
+        told = _told(targets[place], query) if place is not None else _nothing()  # a pipeline: its steps have the runs
+        return Streamed(told, "application/x-ndjson")
 
     return router
 
@@ -92,6 +93,10 @@ def _told(target: Target, query: StatusQuery) -> Generator[bytes, None, None]:
         yield _line({"done": True})
     except Failure as error:
         yield _line(ProviderError(f"target {target_of(target.name)}: {in_full(error)}").as_dict())
+
+
+def _nothing() -> Generator[bytes, None, None]:
+    yield _line({"foreign": False, "target": None})
 
 
 def _line(value: View) -> bytes:
