@@ -23,6 +23,7 @@ from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.search import Aim, Search
 from turnout.model.spec import CommandKind, JobSpec, Retry, RunSpec
 from turnout.model.state import Reason
+from turnout.pipeline.native import plan, read
 from turnout.plugin.space import Range
 from turnout.schedule.record import Stage
 from turnout.search.spaces import to_plain
@@ -632,6 +633,30 @@ def test_a_late_step_that_bears_failures_waits_again_for_what_is_done_again(lab:
     assert do(agent) == ["a.1"] and due(lab) == [], "the other is not over"
     agent.tell(*end(second))
     assert due(lab) == ["late"]
+
+
+def test_runs_that_wait_for_runs_of_a_step_that_is_asked_again_are_made_anew(lab: Lab) -> None:
+    """Their needs are no more, and others may be there."""
+    steps = {"a": {"command": "a"}, "x": {"command": "x", "needs": "a", "when": "always"}}
+    _, asking = plan(read({"steps": steps}, "p.yaml"), lambda pattern: []).steps
+    assert asking.late is not None
+    x, y = replace(bearing(0).spec, name="x", late=asking.late.plain()), step("y", late=LATE, needs=(1,))
+    pipe = submitted(lab, step("a"), Step(x, bearing(0).job), y, step("z", needs=(2,)))
+    agent = lab.agent()
+    do(agent, fails=["a.1"])
+    make(lab, pipe, "x", ())
+    do(agent)
+    make(lab, pipe, "y", pipe.ids("x.1"))
+    do(agent, fails=["y.1"])
+    assert pipe.counts == {"completed": 1, "failed": 2, "cancelled": 1}
+    assert list(take_up(lab, pipe)) == ["a", "x", "y", "z"] and due(lab) == []
+    assert [step for step in ("x", "y") if pipe.columns(step)["blocked"] == 1] == ["x", "y"]
+    assert do(agent) == ["a.1"] and due(lab) == ["x"]
+    make(lab, pipe, "x", ())
+    assert do(agent) == ["x.1"] and due(lab) == ["y"]
+    make(lab, pipe, "y", ())
+    assert [do(agent), do(agent)] == [["y.1"], ["z.1"]]
+    assert (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
 
 
 def test_runs_that_are_due_no_more_are_not_made(lab: Lab) -> None:

@@ -27,12 +27,13 @@ from turnout.store.writer import Tx
 
 @dataclass(slots=True)
 class _Redone:
-    """`instead` has who is in the place of which run; in `steps` something is to be done. Runs in `skipped` are so, or
-    will be; for each step that has one, `partly` has who was skipped first. What waits for that in vain is in
-    `vain_runs` and `vain_steps`, with the same."""
+    """`instead` has who is in the place of which run; in `steps` something is to be done, and the runs of `unmade` ones
+    are made anew. Runs in `skipped` are so, or will be; for each step that has one, `partly` has who was skipped first.
+    What waits for that in vain is in `vain_runs` and `vain_steps`, with the same."""
 
     instead: dict[int, int] = field(default_factory=dict)
     steps: set[int] = field(default_factory=set)
+    unmade: set[int] = field(default_factory=set)
     skipped: set[int] = field(default_factory=set)
     partly: dict[int, int] = field(default_factory=dict)
     vain_runs: dict[int, int] = field(default_factory=dict)
@@ -52,14 +53,14 @@ def resume(tx: Tx, pipeline: int) -> dict[str, object]:
     for step in resuming.steps_of(tx, pipeline):
         in_vain = None if step.bears_failures else next(filter(None, map(redone.partly.get, step.needs)), None)
         missing = _missing(tx, step, redone, in_vain)
-        waits_for = [need for need in step.needs if need in redone.steps]
+        waits_for = redone.steps.intersection(step.after)
         if in_vain is not None and not missing:
             _stays(step, redone)
             continue
-        if _is_to_be_made(step, bool(waits_for)):
+        if _is_to_be_made(step, redone):
             _unmake(tx, step, redone)
         elif step.late is not None and not step.runs:  # still to be made, after what is done again before it
-            resuming.unmake(tx, step.job, blocked=len(waits_for))
+            resuming.unmake(tx, step, blocked=len(waits_for))
         else:
             _redo(tx, step, missing, redone, is_vain=in_vain is not None)
             _stays(step, redone)
@@ -88,14 +89,16 @@ def _is_missing(run: Run) -> bool:
     return not resuming.is_live(run) and run.state is not RunState.COMPLETED and run.reason != Reason.CONDITION
 
 
-def _is_to_be_made(step: Step, waits: bool) -> bool:
+def _is_to_be_made(step: Step, redone: _Redone) -> bool:
     """Whether the runs of a late step have to be made, once more. One with a condition asks again after whatever is
-    done before it."""
+    done before it; where each run waits for certain runs, there may be others now."""
     if step.late is None or any(map(resuming.is_live, step.runs)):
         return False
+    waits = not redone.steps.isdisjoint(step.after)
     if not step.made:
         return any(map(_is_missing, step.runs)) or (waits and bool(step.runs))
-    return waits and late_from(step.late).has_condition
+    is_loose = not step.needs and not redone.unmade.isdisjoint(step.after)
+    return is_loose or (waits and late_from(step.late).has_condition)
 
 
 def _stays(step: Step, redone: _Redone) -> None:
@@ -121,8 +124,9 @@ def _skip(tx: Tx, redone: _Redone) -> None:
 
 def _unmake(tx: Tx, step: Step, redone: _Redone) -> None:
     resuming.replace_runs(tx, [run.id for run in step.runs])
-    resuming.unmake(tx, step.job, blocked=len(redone.steps.intersection(step.needs)))
+    resuming.unmake(tx, step, blocked=len(redone.steps.intersection(step.after)))
     redone.steps.add(step.job)
+    redone.unmade.add(step.job)
     redone.names[step.name] = []
 
 

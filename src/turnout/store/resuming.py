@@ -17,6 +17,7 @@ from turnout.store.writer import Tx
 
 _RUNS, _JOBS, _RUN_NEEDS, _STEP_NEEDS = schema.runs, schema.jobs, schema.run_needs, schema.step_needs
 _INSERT_RUN_NEEDS = Bulk(_RUN_NEEDS.insert(), ["needed", "run_id"])
+_INSERT_STEP_NEEDS = Bulk(_STEP_NEEDS.insert(), ["needed", "job_id"])
 
 
 class Run(NamedTuple):
@@ -35,7 +36,8 @@ class Run(NamedTuple):
 
 class Step(NamedTuple):
     """`late` is what makes its runs, if they were not known at submit; a `made` one has made them. It waits for all
-    runs of the steps in `needs`; with `bears_failures`, for their ends only."""
+    runs of the steps in `needs`; with `bears_failures`, for their ends only. `after` are those that it came after, also
+    where each of its runs has since said which runs it needs of them."""
 
     job: int
     name: str
@@ -43,6 +45,7 @@ class Step(NamedTuple):
     made: bool
     is_open: bool
     needs: list[int]
+    after: list[int]
     runs: list[Run]
     bears_failures: bool
 
@@ -57,16 +60,17 @@ def steps_of(tx: Tx, pipeline: int) -> list[Step]:
         _JOBS.c.open,
         _JOBS.c.unmade,
         _JOBS.c.bears_failures,
+        _JOBS.c.needs,
     )
     select = sa.select(*columns).where(_JOBS.c.pipeline == pipeline).order_by(_JOBS.c.id).with_for_update()
     rows = tx.connection.execute(select).all()
     jobs = [row.id for row in rows]
-    runs, needs = _runs(tx, jobs), _needs(tx, jobs)
+    runs, needs, named = _runs(tx, jobs), _needs(tx, jobs), {row.step: row.id for row in rows}
     return [
         Step(
             row.id, row.step, json.loads(row.late) if row.late is not None else None, bool(row.run_count),
-            bool(row.open or row.unmade), needs.get(row.id, []), runs.get(row.id, []),
-            bool(row.bears_failures),
+            bool(row.open or row.unmade), needs.get(row.id, []),
+            [named[name] for name in json.loads(row.needs or "[]")], runs.get(row.id, []), bool(row.bears_failures),
         )
         for row in rows
     ]  # fmt: skip
@@ -130,10 +134,11 @@ def reopen(tx: Tx, step: int, *, blocked: int, opened: int) -> None:
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == step).values(values))
 
 
-def unmake(tx: Tx, step: int, *, blocked: int) -> None:
-    """The runs of a late step are to be made again."""
+def unmake(tx: Tx, step: Step, *, blocked: int) -> None:
+    """The runs of a late step are to be made again, when so many of those that it came after are over."""
     values = {"blocked": blocked, "unmade": 1, "open": 0, "run_count": 0}
-    tx.connection.execute(_JOBS.update().where(_JOBS.c.id == step).values(values))
+    tx.connection.execute(_JOBS.update().where(_JOBS.c.id == step.job).values(values))
+    _INSERT_STEP_NEEDS.execute(tx.connection, [(on, step.job) for on in sorted(set(step.after) - set(step.needs))])
 
 
 def is_live(run: Run) -> bool:

@@ -11,7 +11,7 @@ from turnout.model.ids import parse_job_name
 from turnout.model.pipeline import PipelineSpec, StepSpec
 from turnout.model.state import Reason, RunState
 from turnout.schedule.record import RunRecord
-from turnout.store.belonging import OF_STEP
+from turnout.store.belonging import OF_STEP, REPLACED
 from turnout.testing.simulator.checks import Broken
 from turnout.testing.simulator.command import Truth, left_in, manifest_of
 from turnout.testing.simulator.memory import Disk
@@ -66,15 +66,22 @@ def check_pipelines(disk: Disk, person: Person, truths: dict[Attempt, Truth], ki
 
 
 def _check_resumed(disk: Disk, pipeline: Pipeline, truths: dict[Attempt, Truth], *, is_cut: bool) -> None:
-    """By what the store says each waited for, because other runs than those of which people were told took places."""
+    """By what the store says each waited for, because other runs than those of which people were told took places. What
+    completed is not done again, also where a condition before it is asked again."""
     graph = disk.graph
+    asked_again = {
+        disk.rows[run].job
+        for run, record in disk.records.items()
+        if record.step == REPLACED and record.state is RunState.COMPLETED
+    }
     for step, job in enumerate(pipeline.jobs):
         whole = {on for on, each in graph.step_needs if each == job}
         outer = [run for run, record in disk.records.items() if record.step == OF_STEP and disk.rows[run].job in whole]
         for run in pipeline.runs[step]:
             needed = [*outer, *(on for on, each in graph.run_needs if each == run)]
             record = disk.records[run]
-            if record.step == OF_STEP and record.attempt and not graph.steps[job].bears_failures:
+            is_old = record.state is RunState.COMPLETED and not asked_again.isdisjoint(whole)
+            if record.step == OF_STEP and record.attempt and not graph.steps[job].bears_failures and not is_old:
                 _check_began(disk, run, needed, truths)
                 _check_given(disk, run, needed, truths)
             is_lost = record.reason in (Reason.DEPENDENCY, Reason.CONDITION) and record.step == OF_STEP
