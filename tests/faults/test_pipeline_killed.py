@@ -235,8 +235,8 @@ class Expand(Scenario):
     nothing to do, and a pipeline that shall end with its first failure."""
 
     parts = (
-        "engine/expanding.py", "engine/following.py", "engine/steer.py", "store/pipelines.py", "store/jobs.py",
-        "store/writer.py",
+        "engine/expanding.py", "engine/following.py", "engine/steer.py", "store/pipelines.py", "store/leaving.py",
+        "store/jobs.py", "store/new_rows.py", "store/writer.py",
     )  # fmt: skip
 
     def prepare(self, directory: Path) -> None:
