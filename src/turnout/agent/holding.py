@@ -150,6 +150,14 @@ class Holding:
         ready = sum(attempt.phase is Phase.READY and attempt.confirmed for attempt in self.attempts.values())
         return ready > 2 * self.welcome.max_runs
 
+    def has_news(self, now: float) -> bool:
+        """Whether there is more to tell than that runs have begun."""
+        return any(
+            (attempt.phase >= Phase.RUNNING and attempt.look_at <= now)
+            or any(fact.kind != "running" for fact in attempt.facts)
+            for attempt in self.attempts.values()
+        )
+
     def poll(self) -> Poll:
         """What we say of ourselves now."""
         held = self.attempts.values()

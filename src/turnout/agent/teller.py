@@ -131,8 +131,11 @@ class Teller:
         self.poll = self._holding.poll()
 
     def _may_wait(self, now: float) -> bool:
-        """While the next short runs are at hand, nobody waits for an answer: a report then tells of many at once."""
-        return now < self._reported + _PACE and self._holding.has_runs_at_hand()
+        """While the next short runs are at hand, nobody waits for an answer: a report then tells of many at once. Nor
+        does anybody wait to hear that a run has begun: of a short one, its end is told with it."""
+        if now >= self._reported + _PACE:
+            return False
+        return self._holding.has_runs_at_hand() or not (self._must_report or self._holding.has_news(now))
 
     def _report(self, now: float) -> None:
         draft = Draft()

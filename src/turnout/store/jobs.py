@@ -19,6 +19,7 @@ from turnout.model.setup import Setup
 from turnout.model.spec import CommandKind, JobSpec, Original, Resources, Retry, RunSpec, Schedule
 from turnout.store import schema
 from turnout.store.new_rows import NewRows, told
+from turnout.store.parts import IDS, rows_for
 from turnout.store.searches import insert_search
 from turnout.store.writer import Tx
 
@@ -37,6 +38,10 @@ class Kept(NamedTuple):
     experiment: str
     workspace: str
     before: str | None
+
+
+_READ = (*Kept._fields, "id", "display", "label", "created", "pipeline")
+_JOBS_OF = sa.select(*(schema.jobs.c[name] for name in _READ)).where(schema.jobs.c.id.in_(IDS))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +131,7 @@ def add_parents(tx: Tx, job: Job) -> Sequence[int]:
 
 
 def load_jobs(connection: sa.Connection, ids: set[int]) -> dict[int, Job]:
-    rows = connection.execute(sa.select(schema.jobs).where(schema.jobs.c.id.in_(ids))).mappings()
-    return {row["id"]: _to_job(row) for row in rows}
+    return {row.id: _to_job(row) for row in rows_for(connection, _JOBS_OF, ids)}
 
 
 def load_environment(connection: sa.Connection, digest: str) -> dict[str, str]:
@@ -162,9 +166,9 @@ def _made(tx: Tx, job: int) -> int:
 
 
 def _to_job(row: Any) -> Job:
-    kept = Kept(*(row[name] for name in Kept._fields))
-    spec = dataclasses.replace(_spec(kept), display=tuple(json.loads(row["display"])), label=row["label"])
-    return Job(id=row["id"], spec=spec, created=row["created"], kept=kept, pipeline=row["pipeline"])
+    kept = Kept._make(row[: len(Kept._fields)])
+    spec = dataclasses.replace(_spec(kept), display=tuple(json.loads(row.display)), label=row.label)
+    return Job(id=row.id, spec=spec, created=row.created, kept=kept, pipeline=row.pipeline)
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ from turnout.model.event import EventName
 from turnout.model.state import RunState
 from turnout.store import schema, search_views
 from turnout.store.belonging import OF_STEP
-from turnout.store.parts import in_parts
+from turnout.store.parts import IDS, rows_for
 from turnout.store.reads import find_run
 from turnout.store.writer import Tx
 
@@ -26,7 +26,7 @@ def _left_by(waiter: sa.Column[int], needed: sa.Column[int], of: sa.Column[int])
         waiter.label("waiter"), _RUNS.c.id, _RUNS.c.job_id, _RUNS.c.state, _RUNS.c.stage, _RUNS.c.after, _RUNS.c.outputs
     )  # fmt: skip
     has_left = (_RUNS.c.outputs.is_not(None), _RUNS.c.step == OF_STEP)
-    these = waiter.in_(sa.bindparam("ids", expanding=True))
+    these = waiter.in_(IDS)
     return sa.select(*columns).select_from(waiter.table).join(_RUNS, of == needed).where(these, *has_left)
 
 
@@ -77,11 +77,10 @@ def told_of_outputs(connection: sa.Connection, runs: Collection[int]) -> dict[in
     """What nodes told of the files that these runs left in a directory that all see."""
     events = schema.events
     found: dict[int, list[str]] = {}
-    for part in in_parts(sorted(runs)):
-        where = (events.c.run_id.in_(part), events.c.event == str(EventName.CAPTURE_AFTER))
-        select = sa.select(events.c.run_id, events.c.data).where(*where).order_by(events.c.run_id, events.c.seq)
-        for row in connection.execute(select):  # the last counts: earlier ones are of other attempts
-            found[row.run_id] = json.loads(row.data).get("left", [])
+    where = (events.c.run_id.in_(IDS), events.c.event == str(EventName.CAPTURE_AFTER))
+    select = sa.select(events.c.run_id, events.c.data).where(*where).order_by(events.c.run_id, events.c.seq)
+    for row in rows_for(connection, select, runs):  # the last counts: earlier ones are of other attempts
+        found[row.run_id] = json.loads(row.data).get("left", [])
     return found
 
 
@@ -114,10 +113,9 @@ def left_for(tx: Tx, runs: Mapping[int, int]) -> dict[int, list[tuple[str, list[
     singly: dict[int, list[Any]] = {}
     whole: dict[int, list[Any]] = {}
     for found, select, ids in ((singly, _LEFT_BY_RUNS, runs.keys()), (whole, _LEFT_BY_STEPS, set(runs.values()))):
-        for part in in_parts(ids):
-            for row in tx.connection.execute(select, {"ids": part}):
-                if row.state == RunState.COMPLETED:
-                    found.setdefault(row.waiter, []).append(row)
+        for row in rows_for(tx.connection, select, ids):
+            if row.state == RunState.COMPLETED:
+                found.setdefault(row.waiter, []).append(row)
     searches = {row.job_id for rows in (*singly.values(), *whole.values()) for row in rows if row.stage}
     best = {job: run.after for job in searches if (run := _best(tx.connection, job)) is not None}
     alike = {step: _manifests(rows, best) for step, rows in whole.items()}  # most often there is no more

@@ -13,8 +13,8 @@ from turnout.model.state import ON_NODE, TERMINAL, Reason, RunState
 from turnout.schedule.record import Cause, Data, RunRecord, Step
 from turnout.store import schema
 from turnout.store.bulk import Bulk
+from turnout.store.parts import IDS, rows_for
 from turnout.store.parts import MOST_IN as MOST_IN
-from turnout.store.parts import in_parts
 from turnout.store.writer import Tx
 
 #: What is written of a record, in the order of `_row`.
@@ -30,12 +30,7 @@ _CAUSES: dict[str | None, Cause | None] = {None: None, **{cause.value: cause for
 
 
 _RUNS, _ATTEMPTS = schema.runs, schema.attempts
-_LOAD = (
-    sa.select(*RECORD_COLUMNS)
-    .where(_RUNS.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .order_by(_RUNS.c.id)
-    .with_for_update()
-)
+_LOAD = sa.select(*RECORD_COLUMNS).where(_RUNS.c.id.in_(IDS)).order_by(_RUNS.c.id).with_for_update()
 _UPDATE = Bulk(
     _RUNS.update()
     .where(
@@ -112,11 +107,9 @@ class Ledger:
 
     def load(self, ids: Iterable[int]) -> None:
         """Reads (and on PostgreSQL locks, in id order) the runs not read yet. Unknown ids are left out."""
-        missing = sorted(set(ids) - self._new.keys())
-        for part in in_parts(missing):
-            for row in self._tx.connection.execute(_LOAD, {"ids": part}):
-                record = to_record(row)
-                self._old[record.id] = self._new[record.id] = record
+        for row in rows_for(self._tx.connection, _LOAD, set(ids) - self._new.keys()):
+            record = to_record(row)
+            self._old[record.id] = self._new[record.id] = record
 
     def add(self, record: RunRecord, birth: Birth | None = None) -> None:
         """A run as it was read; with `birth`, one that `flush` inserts."""

@@ -27,7 +27,7 @@ from turnout.store.jobs import (
     set_commands,
 )
 from turnout.store.new_rows import NewRows, StepOf, told
-from turnout.store.parts import in_parts
+from turnout.store.parts import IDS, rows_for
 from turnout.store.searches import begin_search, insert_search
 from turnout.store.writer import Tx
 
@@ -36,6 +36,27 @@ _INSERT_RUN_NEEDS = Bulk(_RUN_NEEDS.insert(), ["needed", "run_id"])
 _INSERT_STEP_NEEDS = Bulk(_STEP_NEEDS.insert(), ["needed", "job_id"])
 _LIVE = [str(state) for state in LIVE]
 _NOT_WELL = [str(state) for state in TERMINAL - {RunState.COMPLETED}]
+_STEP_OF = sa.select(_RUNS.c.id, _RUNS.c.job_id).where(_RUNS.c.id.in_(IDS))
+_UNWELL = (
+    sa.select(_RUNS.c.job_id)
+    .where(_RUNS.c.job_id.in_(IDS), _RUNS.c.state.in_(_NOT_WELL), _RUNS.c.step == OF_STEP)
+    .distinct()
+)
+_CREATED = sa.select(_RUNS.c.id).where(_RUNS.c.job_id.in_(IDS), _RUNS.c.state == str(RunState.CREATED))
+_DEPENDANTS = sa.select(_RUN_NEEDS.c.needed, _RUN_NEEDS.c.run_id).where(_RUN_NEEDS.c.needed.in_(IDS))
+_WAITERS = (
+    sa.select(_STEP_NEEDS.c.needed, _STEP_NEEDS.c.job_id, _JOBS.c.bears_failures)
+    .join(_JOBS, _JOBS.c.id == _STEP_NEEDS.c.job_id)
+    .where(_STEP_NEEDS.c.needed.in_(IDS))
+)
+
+
+def _less_of(column: sa.Column[int]) -> sa.Executable:
+    less = _JOBS.update().where(_JOBS.c.id.in_(IDS)).values({column: column - sa.bindparam("less", type_=sa.Integer)})
+    return less.returning(_JOBS.c.id, column, _JOBS.c.unmade)
+
+
+_LESS_OPEN, _LESS_BLOCKED = _less_of(_JOBS.c.open), _less_of(_JOBS.c.blocked)
 
 
 class Ended(NamedTuple):
@@ -132,34 +153,25 @@ def _reserved(tx: Tx, spec: PipelineSpec, jobs: Sequence[JobSpec]) -> Iterator[W
 def count_down(tx: Tx, ended: Collection[int]) -> dict[int, Ended]:
     """These runs of steps are over: for each step, which of them are its own, and how many are not over yet."""
     mine: dict[int, list[int]] = {}
-    for part in in_parts(sorted(ended)):
-        for row in tx.connection.execute(sa.select(_RUNS.c.id, _RUNS.c.job_id).where(_RUNS.c.id.in_(part))):
-            mine.setdefault(row.job_id, []).append(row.id)
-    left = _less(tx, _JOBS.c.open, {job: len(runs) for job, runs in mine.items()})
+    for run, job in rows_for(tx.connection, _STEP_OF, ended):
+        mine.setdefault(job, []).append(run)
+    left = _less(tx, _LESS_OPEN, {job: len(runs) for job, runs in mine.items()})
     return {job: Ended(runs, left[job].left) for job, runs in sorted(mine.items())}
 
 
 def count_down_steps(tx: Tx, met: Mapping[int, int]) -> dict[int, Waiting]:
     """So many of the steps that each of these waits for are over."""
-    return _less(tx, _JOBS.c.blocked, met)
+    return _less(tx, _LESS_BLOCKED, met)
 
 
 def failed_among(tx: Tx, jobs: Collection[int]) -> set[int]:
     """Those of these steps that have a run which is over, and not well."""
-    found: set[int] = set()
-    for part in in_parts(sorted(jobs)):
-        where = (_RUNS.c.job_id.in_(part), _RUNS.c.state.in_(_NOT_WELL), _RUNS.c.step == OF_STEP)
-        found.update(tx.connection.execute(sa.select(_RUNS.c.job_id).where(*where).distinct()).scalars())
-    return found
+    return {row.job_id for row in rows_for(tx.connection, _UNWELL, jobs)}
 
 
 def created_runs(tx: Tx, jobs: Collection[int]) -> list[int]:
     """Those of these steps that wait for others."""
-    found: list[int] = []
-    for part in in_parts(sorted(jobs)):
-        where = (_RUNS.c.job_id.in_(part), _RUNS.c.state == str(RunState.CREATED))
-        found += tx.connection.execute(sa.select(_RUNS.c.id).where(*where)).scalars()
-    return sorted(found)
+    return sorted(row.id for row in rows_for(tx.connection, _CREATED, jobs))
 
 
 def give_up_late(tx: Tx, job: int) -> bool:
@@ -250,27 +262,21 @@ def insert_stand_in(tx: Tx, job: int) -> Sequence[int]:
     return insert_runs(tx, job, plain, [1]).ids
 
 
-def _less(tx: Tx, column: sa.Column[int], counts: Mapping[int, int]) -> dict[int, Waiting]:
-    """So much less of a step's column; what is left, for each. Steps of which as much goes are asked for together."""
+def _less(tx: Tx, less: sa.Executable, counts: Mapping[int, int]) -> dict[int, Waiting]:
+    """So much less of what a step has; what is left, for each. Steps of which as much goes are asked for together."""
     alike: dict[int, list[int]] = {}
     for job, count in counts.items():
         alike.setdefault(count, []).append(job)
     found: dict[int, Waiting] = {}
     for count, jobs in alike.items():
-        less = _JOBS.update().values({column: column - count}).returning(_JOBS.c.id, column, _JOBS.c.unmade)
-        for part in in_parts(sorted(jobs)):
-            rows = tx.connection.execute(less.where(_JOBS.c.id.in_(part)))
-            found.update((row[0], Waiting(int(row[1]), bool(row[2]))) for row in rows)
+        rows = rows_for(tx.connection, less, jobs, less=count)
+        found.update((job, Waiting(left, bool(unmade))) for job, left, unmade in rows)
     return found
 
 
 def dependants(tx: Tx, runs: Collection[int]) -> list[tuple[int, int]]:
     """Which runs wait for these: (needed, run)."""
-    found: list[tuple[int, int]] = []
-    for part in in_parts(sorted(runs)):
-        rows = tx.connection.execute(sa.select(_RUN_NEEDS).where(_RUN_NEEDS.c.needed.in_(part)))
-        found += [(row.needed, row.run_id) for row in rows]
-    return found
+    return [(needed, run) for needed, run in rows_for(tx.connection, _DEPENDANTS, runs)]
 
 
 def awaited(connection: sa.Connection, run: int, step: int) -> list[Awaited]:
@@ -304,8 +310,6 @@ def unmade_needs(connection: sa.Connection, step: int) -> list[str] | None:
 def needed_steps(tx: Tx, jobs: Collection[int]) -> dict[int, list[Waiter]]:
     """Those of these steps that others wait for as a whole, and who does."""
     found: dict[int, list[Waiter]] = {}
-    select = sa.select(_STEP_NEEDS, _JOBS.c.bears_failures).join(_JOBS, _JOBS.c.id == _STEP_NEEDS.c.job_id)
-    for part in in_parts(sorted(jobs)):
-        for row in tx.connection.execute(select.where(_STEP_NEEDS.c.needed.in_(part))):
-            found.setdefault(row.needed, []).append(Waiter(row.job_id, bool(row.bears_failures)))
+    for needed, job, bears_failures in rows_for(tx.connection, _WAITERS, jobs):
+        found.setdefault(needed, []).append(Waiter(job, bool(bears_failures)))
     return found

@@ -11,11 +11,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from turnout.store import schema
+from turnout.store.parts import IDS, rows_for
 from turnout.store.writer import Tx
 from turnout.wire import frames, nni
 from turnout.wire.stream import fresh_part
 
 StreamKey = tuple[int, int, str]
+_STREAMS_OF = sa.select(schema.streams).where(schema.streams.c.run_id.in_(IDS))
 
 
 @dataclass(slots=True)
@@ -64,11 +66,7 @@ class Marks:
 
 
 def _load(tx: Tx, keys: set[StreamKey]) -> dict[StreamKey, Mark]:
-    if not keys:
-        return {}
-    table = schema.streams
-    runs = sorted({run for run, _, _ in keys})
-    rows = tx.connection.execute(sa.select(table).where(table.c.run_id.in_(runs)))
+    rows = rows_for(tx.connection, _STREAMS_OF, {run for run, _, _ in keys})
     return {(row.run_id, row.attempt, row.stream): Mark(row.size, row.frames) for row in rows}
 
 
