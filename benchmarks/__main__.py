@@ -37,7 +37,7 @@ Machine: {cpus} processors, {system}, Python {python}.
 | archive | a workspace of 10,000 runs with events, metrics, output and files into one checked file, and out of it |
 | tasks | Python calls on two workers, from the first that is asked for to the last result |
 | search | 500 runs of `true` with parameters of their own, to the last's end; and one ask and tell of a sampler |
-| pipeline | 2,000 runs of `true` in 20 fans, of 40 steps or a step each, whole commands; plans of 100,000 runs, and steps |
+| pipeline | 2,000 runs of `true` in 20 fans, of 40 steps or one each, whole commands; plans of 100,000 |
 """
 
 
