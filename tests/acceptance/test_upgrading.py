@@ -71,6 +71,11 @@ def _begin_run(copy: Copy, mark: Path) -> str:
     return str(run)
 
 
+def _agent_log(home: Path) -> str:
+    (file,) = home.rglob("agent.log")
+    return file.read_text()
+
+
 def _hub(copy: Copy) -> dict[str, Any]:
     return dict(copy.json("hub", "status"))
 
@@ -143,6 +148,8 @@ def test_agents_begin_anew_when_hub_and_agents_no_longer_speak_the_same(
 
     here.become("0.2.0", protocol=PROTOCOL + 1)
     here("list", "runs")
+    wait_until(lambda: "beginning anew" in _agent_log(here.cli.home), 30.0, "the agent loads what is installed now")
+    here("run", "--wait", "--no-snapshot", "true")
 
     (tmp_path / "go").touch()
     here("attach", run)

@@ -60,7 +60,7 @@ class FakeAgent:
         return self.report([], [(Chunk(*ref, "output", 0, len(text)), text)])
 
     def _poll(self, slots: float, held: list[tuple[int, int]] | None) -> Poll:
-        return Poll(slots, 1 << 33, 0, self.held if held is None else held, [], 0.0)
+        return Poll(slots, 1 << 33, 0, self.held if held is None else held, [], 0.0, protocol=PROTOCOL)
 
     def _send(self, route: str, body: bytes) -> Answer:
         return self.hub.ask(AGENT_SOCKET, "POST", f"/wire/{route}", token=self.token, body=body)
@@ -202,7 +202,7 @@ class TestOneAgentAndAnothersRun:
 
     def test_an_agent_that_never_said_hello_gets_nothing(self, hub: LivingHub, run: str) -> None:
         stranger = FakeAgent(hub, *enrol(hub.cli.home, TARGET, "box-c"))
-        assert stranger._send("poll", dump(Poll(1.0, 1 << 33, 0, [], [], 0.0))).status == 409
+        assert stranger._send("poll", dump(Poll(1.0, 1 << 33, 0, [], [], 0.0, protocol=PROTOCOL))).status == 409
         assert stranger.tell((1, 1), "running").status == 409
 
     @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from turnout.agent.attempt import Attempt, Phase, Ref
 from turnout.agent.gpus import Gpus
 from turnout.agent.rundir import RunDir
 from turnout.wire.messages import Grant, JobOrder, NodeFacts, Poll, Welcome
+from turnout.wire.protocol import PROTOCOL
 
 _SHORT_RUN = 0.1  # seconds: while runs are shorter, a few more are kept at hand
 _FIRST_GUESS, _LONG_RUN = 0.5, 10.0
@@ -183,6 +184,7 @@ class Holding:
             gpus_wanted=self.is_gpu_wanted,
             seconds=self.seconds_left(),
             leaving=self.is_going,
+            protocol=PROTOCOL,
         )
 
     @property

@@ -59,10 +59,7 @@ class WireRoutes:
 
     async def hello(self, request: Request) -> Response:
         message = _parse(_HELLO, await _body(request))
-        if message.protocol != PROTOCOL:
-            raise Conflict(
-                f"this hub speaks protocol {PROTOCOL}, the agent {message.protocol}", hint="start the agent anew"
-            )
+        _check_protocol(message.protocol)
         welcome = await asyncio.wrap_future(self._dispatch.welcome(_agent(request), message))
         return _json(welcome)
 
@@ -70,7 +67,7 @@ class WireRoutes:
         """Answers as soon as there is something to say, at the latest when the agent's patience or a third of its lease
         is over."""
         message = _parse(_POLL, await _body(request))
-        session = self._session(request)
+        session = self._session(request, message)
         fenced = self._dispatch.hear(session, message)
         session.wait(message.number)
         seconds = min(message.wait, self._sessions.lease_seconds / 3, _LONGEST_WAIT)
@@ -95,7 +92,7 @@ class WireRoutes:
             raise InvalidInput(f"malformed message: {error}") from error
         message = _parse(_REPORT, head)
         agent = _agent(request)
-        session = self._session(request)
+        session = self._session(request, message.poll)
         fenced = self._dispatch.hear(session, message.poll)
         telling = Telling(agent.id, tuple(message.facts), tuple(_cut(message.chunks, payload)))
         await self._check_facts(telling)
@@ -128,7 +125,9 @@ class WireRoutes:
             return None
         return self._dispatch.take(session, follows=follows)
 
-    def _session(self, request: Request) -> Session:
+    def _session(self, request: Request, poll: Poll) -> Session:
+        """That of who polls. It may never have said hello to this hub, but to the one before."""
+        _check_protocol(poll.protocol)
         session = self._sessions.get(_agent(request).id)
         if session is None:
             raise Conflict("say hello first", hint="the agent begins again by itself")
@@ -156,6 +155,11 @@ def _agent(request: Request) -> Agent:
     agent = request.scope["turnout"]
     assert isinstance(agent, Agent)
     return agent
+
+
+def _check_protocol(theirs: int) -> None:
+    if theirs != PROTOCOL:
+        raise Conflict(f"this hub speaks protocol {PROTOCOL}, the agent {theirs}", hint="start the agent anew")
 
 
 def _cut(chunks: list[Chunk], payload: memoryview) -> Iterator[tuple[Chunk, memoryview]]:

@@ -243,6 +243,8 @@ class Poll:
     """how long a run that begins now may take: the node has to be given back then"""
     leaving: bool = False
     """it takes nothing more, and leaves when it hears that this was heard, unless it has something by then"""
+    protocol: int = 0
+    """as in Hello: the hub may be another one than that which heard it"""
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,7 @@ class Agent(Keeper):
             self._ahead if short else 0.0,
             short,
             gpu_rooms=self._gpu_rooms(),
+            protocol=PROTOCOL,
         )
 
     def _gpu_rooms(self) -> list[GpuRoom]:

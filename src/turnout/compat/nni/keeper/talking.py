@@ -63,7 +63,7 @@ class Hub:
         room = 0.0 if held else float(given.get("cpus") or 1)
         return Poll(
             slots=room, memory=_MEMORY, gpus=given.get("gpus") or 0, held=list(held), jobs=[], wait=wait,
-            number=next(self._numbers),
+            number=next(self._numbers), protocol=PROTOCOL,
         )  # fmt: skip
 
     def _ask(self, path: str, body: bytes, timeout: float = 30.0) -> bytes:
