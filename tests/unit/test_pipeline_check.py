@@ -11,7 +11,8 @@ from turnout.errors import InvalidInput
 from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.search import Search
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
-from turnout.spec.check import MOST_RUNS, check_pipeline, jobs_of
+from turnout.spec.check import MOST_RUNS, check
+from turnout.spec.pipelines import check_pipeline, jobs_of
 
 RUN = RunSpec(argv=("true",))
 PLAIN = JobSpec(kind=CommandKind.COMMAND, display=(), runs=())
@@ -30,8 +31,16 @@ def test_a_sound_one() -> None:
 
 def test_the_job_of_a_late_step_is_looked_at_with_a_command_that_stands_for_its_own() -> None:
     late = StepSpec(name="late", terms=1, late={})
-    (_, job) = jobs_of(replace(SOUND, terms=(*SOUND.terms, *SOUND.terms), steps=(A, late)))
+    pipeline = replace(SOUND, terms=(*SOUND.terms, *SOUND.terms), steps=(A, late))
+    check_pipeline(pipeline)
+    (_, job) = jobs_of(pipeline)
     assert job.runs == (RUN,)
+
+
+def test_how_steps_are_shown_is_looked_at_with_their_jobs() -> None:
+    (job,) = jobs_of(replace(SOUND, steps=(replace(A, display=("a\0",)), B)))
+    with pytest.raises(InvalidInput, match="NUL"):
+        check(job)
 
 
 def terms(**fields: object) -> tuple[Terms, ...]:
@@ -46,8 +55,19 @@ BAD: dict[str, tuple[Callable[[PipelineSpec], PipelineSpec], str]] = {
     "a bad name": (lambda sound: replace(sound, steps=(replace(A, name="a b"),)), "step"),
     "terms that are not there": (lambda sound: replace(sound, steps=(replace(A, terms=1),)), "terms"),
     "terms below the first": (lambda sound: replace(sound, steps=(replace(A, terms=-1),)), "terms"),
-    "a search of two steps": (lambda sound: replace(sound, terms=terms(search=SEARCH)), "for one"),
-    "nodes of two steps": (lambda sound: replace(sound, terms=terms(nodes=2)), "for one"),
+    "terms that no step has": (lambda sound: replace(sound, terms=sound.terms * 2), "terms"),
+    "a search of two steps": (lambda sound: replace(sound, terms=terms(search=SEARCH)), "share a search"),
+    "nodes of a step": (lambda sound: replace(sound, terms=terms(nodes=2)), "no nodes"),
+    "nodes of its own": (lambda sound: replace(sound, job=replace(WHOLE, nodes=5)), "no nodes"),
+    "a search of its own": (lambda sound: replace(sound, job=replace(WHOLE, search=SEARCH)), "no search"),
+    "a bad tag": (lambda sound: replace(sound, job=replace(WHOLE, tags={"a b": "c"})), "a b"),
+    "a bad name of its own": (lambda sound: replace(sound, job=replace(WHOLE, label="a\nb")), "run name"),
+    "a step that never ends": (lambda sound: replace(sound, steps=(A, replace(A, name="c", runs=()))), "either"),
+    "a step whose runs are known, and late": (lambda sound: replace(sound, steps=(replace(A, late={}), B)), "either"),
+    "a run of a step that has none yet": (
+        lambda sound: replace(sound, steps=(replace(A, runs=(), late={}), B)), "not before it",
+    ),
+    "an environment that nobody inherits": (lambda sound: replace(sound, environments=({},)), "an environment"),
     "an environment that is not there": (
         lambda sound: replace(sound, terms=(Terms(job=PLAIN, environment=0),)), "an environment",
     ),

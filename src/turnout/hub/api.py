@@ -33,7 +33,8 @@ from turnout.model.ids import target_of
 from turnout.model.pipeline import PipelineSpec
 from turnout.model.search import Search
 from turnout.model.spec import JobSpec
-from turnout.spec.check import check, check_pipeline, jobs_of
+from turnout.spec.check import check
+from turnout.spec.pipelines import check_pipeline, jobs_of
 from turnout.store import naming, overviews, reads
 from turnout.store.queue import live_runs, names_of
 from turnout.store.requests import once

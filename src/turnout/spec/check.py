@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from turnout.errors import InvalidInput
 from turnout.model.container import PULLS
 from turnout.model.ids import check_env_key, check_label, check_param_name, check_pattern, check_tag_key, target_of
 from turnout.model.inputs import Action
 from turnout.model.limits import check_amount
-from turnout.model.pipeline import PipelineSpec
 from turnout.model.search import LONGEST_SECONDS, MOST_AT_ONCE
-from turnout.model.spec import CommandKind, JobSpec, RunSpec
+from turnout.model.spec import CommandKind, JobSpec
 from turnout.wire.manifest import BadManifest, check_path, is_digest
 
 MOST_RUNS = 1_000_000
 MOST_NODES = 10_000
 _MOST_TARGETS = 100
-_MOST_STEPS = 10_000
 #: Options of a container's ``run`` by which it is found and ended with its run; ``-itd`` is three in one.
 _OURS = re.compile(r"--(name|cidfile|detach)(=.*)?|--rm=.*|-[itPq]*d.*", re.DOTALL)
 _LONGEST_TEXT = 128 * 1024  # Linux's limit for one argument or environment entry
@@ -34,47 +30,6 @@ def check(spec: JobSpec) -> None:
         first = problems[0]
         message = "; ".join(problem.message for problem in problems[:20])
         raise InvalidInput(message, hint=first.hint)
-
-
-def check_pipeline(spec: PipelineSpec) -> None:
-    """The pipeline alone; `jobs_of` its steps are to be checked by themselves. Raises InvalidInput."""
-    if spec.job.kind is not CommandKind.PIPELINE or spec.job.runs or not spec.steps:
-        raise InvalidInput("a pipeline has steps, and no runs of its own", hint="submit it with `turnout pipeline`")
-    names = [step.name for step in spec.steps]
-    if len(set(names)) < len(names):
-        raise InvalidInput("two steps have one name", hint="give each a name of its own")
-    if any(not 0 <= step.terms < len(spec.terms) for step in spec.steps):
-        raise InvalidInput("a step has terms that are not there", hint="submit it with `turnout pipeline`")
-    steps_of = Counter(step.terms for step in spec.steps)
-    if any(_is_for_one(spec.terms[terms].job) and steps > 1 for terms, steps in steps_of.items()):
-        raise InvalidInput("two steps share what is for one alone", hint="submit it with `turnout pipeline`")
-    if len(spec.steps) > _MOST_STEPS or sum(job.outer_runs for job in jobs_of(spec)) > MOST_RUNS:
-        hint = "split it, or let a step have several runs: matrix"
-        raise InvalidInput(f"a pipeline has up to {_MOST_STEPS} steps, and {MOST_RUNS} runs", hint=hint)
-    if any(each.environment is not None and not 0 <= each.environment < len(spec.environments) for each in spec.terms):
-        raise InvalidInput("a step inherits an environment that is not there", hint="submit it with `turnout pipeline`")
-    counts = [len(step.runs) for step in spec.steps]
-    for place, step in enumerate(spec.steps):
-        check_label(step.name, "step")
-        is_sound = all(0 <= on < place for on in step.needs) and len(step.run_needs) in (0, len(step.runs))
-        if not is_sound or not all(
-            0 <= on < place and 0 <= run < counts[on] for each in step.run_needs for on, run in each
-        ):
-            raise InvalidInput(f"step {step.name!r} waits for what is not before it", hint="put it behind that")
-
-
-def _is_for_one(job: JobSpec) -> bool:
-    """Whether it is kept with the commands of its job: a search, or what each node makes runs of."""
-    return job.search is not None or job.nodes is not None
-
-
-def jobs_of(spec: PipelineSpec) -> list[JobSpec]:
-    """The jobs of its steps, to be checked: those with the same terms as one, with all their runs."""
-    runs: list[list[RunSpec]] = [[] for _ in spec.terms]
-    for step in spec.steps:
-        runs[step.terms] += step.runs
-    unknown = (RunSpec(argv=("true",)),)  # of late steps
-    return [replace(terms.job, runs=tuple(each) or unknown) for terms, each in zip(spec.terms, runs, strict=True)]
 
 
 def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
