@@ -18,7 +18,7 @@ from turnout.engine.following import Why, give_up_step, settle
 from turnout.engine.resuming import resume
 from turnout.engine.submit import PipelineSubmission, submit_pipeline
 from turnout.errors import InvalidInput
-from turnout.model.ids import parse_job_name
+from turnout.model.ids import job_name, parse_job_name
 from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.search import Aim, Search
 from turnout.model.spec import CommandKind, JobSpec, Retry, RunSpec
@@ -27,7 +27,7 @@ from turnout.pipeline.native import plan, read
 from turnout.plugin.space import Range
 from turnout.schedule.record import Stage
 from turnout.search.spaces import to_plain
-from turnout.store import pipelines, reads, schema
+from turnout.store import deletion, pipelines, reads, schema
 from turnout.store import searches as searches_module
 from turnout.store.leaving import leavers
 from turnout.store.ledger import Ledger
@@ -619,6 +619,15 @@ def bearing(*needs: int) -> Step:
     return replace(late, spec=replace(late.spec, bears_failures=True))
 
 
+def asking(name: str, *needs: int) -> Step:
+    """A late step with a condition that always holds."""
+    steps = {"a": {"command": "a"}, name: {"command": name, "needs": "a", "when": "always"}}
+    _, planned = plan(read({"steps": steps}, "p.yaml"), lambda pattern: []).steps
+    assert planned.late is not None
+    made = bearing(*needs)
+    return replace(made, spec=replace(made.spec, name=name, late=planned.late.plain()))
+
+
 def take_up(lab: Lab, pipe: Pipeline) -> Any:
     return lab.store.write(lambda tx: resume(tx, pipe.number))["steps"]
 
@@ -637,11 +646,7 @@ def test_a_late_step_that_bears_failures_waits_again_for_what_is_done_again(lab:
 
 def test_runs_that_wait_for_runs_of_a_step_that_is_asked_again_are_made_anew(lab: Lab) -> None:
     """Their needs are no more, and others may be there."""
-    steps = {"a": {"command": "a"}, "x": {"command": "x", "needs": "a", "when": "always"}}
-    _, asking = plan(read({"steps": steps}, "p.yaml"), lambda pattern: []).steps
-    assert asking.late is not None
-    x, y = replace(bearing(0).spec, name="x", late=asking.late.plain()), step("y", late=LATE, needs=(1,))
-    pipe = submitted(lab, step("a"), Step(x, bearing(0).job), y, step("z", needs=(2,)))
+    pipe = submitted(lab, step("a"), asking("x", 0), step("y", late=LATE, needs=(1,)), step("z", needs=(2,)))
     agent = lab.agent()
     do(agent, fails=["a.1"])
     make(lab, pipe, "x", ())
@@ -657,6 +662,38 @@ def test_runs_that_wait_for_runs_of_a_step_that_is_asked_again_are_made_anew(lab
     make(lab, pipe, "y", ())
     assert [do(agent), do(agent)] == [["y.1"], ["z.1"]]
     assert (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
+
+
+def test_what_is_under_way_is_made_anew_by_who_resumes_after_its_end(lab: Lab) -> None:
+    """What one of its runs was made of is done again. Alone, the one that failed would be given nothing."""
+    pipe = submitted(lab, step("a"), asking("x", 0), step("u", late=LATE, needs=(1,)))
+    agent = lab.agent()
+    do(agent, fails=["a.1"])
+    make(lab, pipe, "x", ())
+    do(agent)
+    make(lab, pipe, "u", pipe.ids("x.1"), pipe.ids("x.1"))
+    first, second = agent.take()
+    agent.tell(*end(first, 3))
+    assert list(take_up(lab, pipe)) == ["a", "x"]
+    assert do(agent) == ["a.1"]
+    make(lab, pipe, "x", ())
+    assert do(agent) == ["x.1"]
+    agent.tell(*end(second))
+    assert (pipe.state, due(lab)) == ("failed", [])
+    assert list(take_up(lab, pipe)) == ["u"] and due(lab) == ["u"]
+    make(lab, pipe, "u", pipe.ids("x.2"), pipe.ids("x.2"))
+    assert do(agent) == ["u.1", "u.2"] and pipe.state == "completed"
+    assert take_up(lab, pipe) == {}
+
+
+def test_after_one_of_its_steps_was_deleted(lab: Lab) -> None:
+    pipe = submitted(lab, step("a"), step("b", needs=(0,)), step("c", needs=(0, 1)))
+    agent = lab.agent()
+    do(agent)
+    do(agent, fails=["b.1"])
+    lab.store.write(lambda tx: deletion.delete(tx, deletion.Wanted(jobs=[job_name(pipe.jobs["a"])])))
+    assert list(take_up(lab, pipe)) == ["b", "c"]
+    assert [do(agent), do(agent)] == [["b.1"], ["c.1"]]
 
 
 def test_runs_that_are_due_no_more_are_not_made(lab: Lab) -> None:

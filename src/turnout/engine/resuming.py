@@ -52,12 +52,14 @@ def resume(tx: Tx, pipeline: int) -> dict[str, object]:
     redone = _Redone()
     for step in resuming.steps_of(tx, pipeline):
         in_vain = None if step.bears_failures else next(filter(None, map(redone.partly.get, step.needs)), None)
-        missing = _missing(tx, step, redone, in_vain)
+        is_stale = _is_stale(tx, step, redone)
+        is_live = any(map(resuming.is_live, step.runs))
+        missing = [] if is_stale and is_live else _missing(tx, step, redone, in_vain)
         waits_for = redone.steps.intersection(step.after)
         if in_vain is not None and not missing:
             _stays(step, redone)
             continue
-        if _is_to_be_made(step, redone):
+        if not is_live and (is_stale or _is_to_be_made(step, redone)):
             _unmake(tx, step, redone)
         elif step.late is not None and not step.runs:  # still to be made, after what is done again before it
             resuming.unmake(tx, step, blocked=len(waits_for))
@@ -89,16 +91,26 @@ def _is_missing(run: Run) -> bool:
     return not resuming.is_live(run) and run.state is not RunState.COMPLETED and run.reason != Reason.CONDITION
 
 
+def _is_stale(tx: Tx, step: Step, redone: _Redone) -> bool:
+    """Whether a late step, each of whose runs waits for certain runs, was made of such as count no more: there may be
+    others now. While one of its runs is under way nothing is done about that; who resumes it after that does."""
+    if step.late is None or not step.made or step.needs:
+        return False
+    if not redone.unmade.isdisjoint(step.after):
+        return True
+    needs = resuming.needed_by(tx, [run.id for run in step.runs])
+    return resuming.is_any_replaced(tx, {each for needed in needs.values() for each in needed})
+
+
 def _is_to_be_made(step: Step, redone: _Redone) -> bool:
-    """Whether the runs of a late step have to be made, once more. One with a condition asks again after whatever is
-    done before it; where each run waits for certain runs, there may be others now."""
-    if step.late is None or any(map(resuming.is_live, step.runs)):
+    """Whether the runs of a late step have to be made, or made once more: one with a condition asks again after
+    whatever is done before it."""
+    if step.late is None:
         return False
     waits = not redone.steps.isdisjoint(step.after)
     if not step.made:
         return any(map(_is_missing, step.runs)) or (waits and bool(step.runs))
-    is_loose = not step.needs and not redone.unmade.isdisjoint(step.after)
-    return is_loose or (waits and late_from(step.late).has_condition)
+    return waits and late_from(step.late).has_condition
 
 
 def _stays(step: Step, redone: _Redone) -> None:

@@ -12,7 +12,7 @@ from turnout.model.state import LIVE, RunState
 from turnout.store import schema
 from turnout.store.belonging import OF_STEP, REPLACED
 from turnout.store.bulk import Bulk
-from turnout.store.parts import in_parts
+from turnout.store.parts import IDS, in_parts, rows_for
 from turnout.store.writer import Tx
 
 _RUNS, _JOBS, _RUN_NEEDS, _STEP_NEEDS = schema.runs, schema.jobs, schema.run_needs, schema.step_needs
@@ -70,7 +70,8 @@ def steps_of(tx: Tx, pipeline: int) -> list[Step]:
         Step(
             row.id, row.step, json.loads(row.late) if row.late is not None else None, bool(row.run_count),
             bool(row.open or row.unmade), needs.get(row.id, []),
-            [named[name] for name in json.loads(row.needs or "[]")], runs.get(row.id, []), bool(row.bears_failures),
+            [named[name] for name in json.loads(row.needs or "[]") if name in named],  # else it was deleted
+            runs.get(row.id, []), bool(row.bears_failures),
         )
         for row in rows
     ]  # fmt: skip
@@ -115,6 +116,12 @@ def completed(tx: Tx, runs: Collection[int]) -> set[int]:
         where = (_RUNS.c.id.in_(part), _RUNS.c.state == str(RunState.COMPLETED))
         found.update(tx.connection.execute(sa.select(_RUNS.c.id).where(*where)).scalars())
     return found
+
+
+def is_any_replaced(tx: Tx, runs: Collection[int]) -> bool:
+    """Whether another counts in the place of one of these."""
+    of_them = sa.select(_RUNS.c.id).where(_RUNS.c.id.in_(IDS), _RUNS.c.step == REPLACED)
+    return next(iter(rows_for(tx.connection, of_them, runs)), None) is not None
 
 
 def replace_runs(tx: Tx, runs: Collection[int]) -> None:
