@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import stat
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
@@ -135,6 +137,22 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(store_url: str, mo
     assert sa.inspect(engine).get_table_names() == []
     migrate.upgrade(engine, found=None, backup_dir=None)
     assert differences(engine) == []
+
+
+def test_steps_keep_what_they_wait_for(store_url: str) -> None:
+    """Before 0004 it stood among all else that is kept of their jobs."""
+    engine = open_engine(store_url, writer=True)
+    command.upgrade(migrate.configuration(engine), "0003")
+    with engine.begin() as connection:
+        jobs = sa.Table("jobs", sa.MetaData(), autoload_with=connection)
+        blank = {each.name: "" if isinstance(each.type, sa.Text) else 0 for each in jobs.c if not each.nullable}
+        kept = [(1, None, {}), (2, 1, {"step_needs": []}), (3, 1, {"step_needs": ["a", "b"]}), (4, None, {})]
+        for id_, pipeline, spec in kept:
+            connection.execute(jobs.insert(), {**blank, "id": id_, "pipeline": pipeline, "spec": json.dumps(spec)})
+    prepare(engine, backup_dir=None)
+    with engine.connect() as connection:
+        needs = connection.execute(sa.select(metadata.tables["jobs"].c.needs).order_by(sa.text("id"))).scalars().all()
+    assert needs == [None, "[]", '["a", "b"]', None]
 
 
 def test_a_backup_is_taken_before_a_migration(tmp_path: Path) -> None:

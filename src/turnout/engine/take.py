@@ -61,7 +61,6 @@ class Jobs:
             return self._known
         if len(self._known) >= _JOBS_KEPT:
             self._known.clear()
-            self._alike.clear()
             missing = wanted
         found = load_jobs(tx.connection, missing)
         self._known.update((number, job) for number, job in found.items() if job.created != tx.now)
@@ -71,6 +70,8 @@ class Jobs:
         """A job whose order is this one's, too: of a pipeline, most steps differ in nothing but their commands."""
         if job.pipeline is None or job.id not in self._known:
             return job.id
+        if len(self._alike) >= _JOBS_KEPT:
+            self._alike.clear()
         return self._alike.setdefault((job.pipeline, job.kept), job.id)
 
 

@@ -152,6 +152,8 @@ class _Convert:
         if table == "jobs":
             found |= {"id": self._jobs[row["name"]], "environment": self._environment, "origin": row["name"]}
             found["pipeline"] = self._jobs.get(row.get("pipeline") or "")
+            if found["pipeline"] is not None and found.get("needs") is None:  # exported by a turnout that had it there
+                found["needs"] = json.dumps(json.loads(found["spec"]).get("step_needs", []))
         elif table == "runs":
             found |= self._run(row)
         elif table == "searches":

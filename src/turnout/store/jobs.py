@@ -18,17 +18,18 @@ from turnout.model.search import Elsewhere, Search
 from turnout.model.setup import Setup
 from turnout.model.spec import CommandKind, JobSpec, Original, Resources, Retry, RunSpec, Schedule
 from turnout.store import schema
-from turnout.store.new_rows import NewRows, told
+from turnout.store.new_rows import NewRows, text_of
 from turnout.store.parts import IDS, rows_for
 from turnout.store.searches import insert_search
 from turnout.store.writer import Tx
 
 _FIELDS = {field.name for field in dataclasses.fields(JobSpec)}
+_SHARED_MOST = 64 << 10  # characters of what is kept of a job: larger ones have commands, which no other job has
 
 
 class Kept(NamedTuple):
-    """All columns of a job that its runs are executed by; most steps of a pipeline have the same. `spec` is what `told`
-    gave, `environment` the digest of what runs get."""
+    """All columns of a job that its runs are executed by; most steps of a pipeline have the same. `spec` is what
+    `text_of` gave, `environment` the digest of what runs get."""
 
     spec: str
     environment: str
@@ -77,8 +78,11 @@ class Numbers(NamedTuple):
 
 def reserve_numbers(tx: Tx, spec: JobSpec) -> Numbers:
     """For a job that is to be inserted; if it never is, nobody has them."""
-    count = spec.outer_runs
-    return Numbers(next_numbers(tx, "job", 1), next_numbers(tx, "run", count), next_numbers(tx, "run_id", count))
+    return Numbers(next_numbers(tx, "job", 1), *_reserve_runs(tx, spec))
+
+
+def _reserve_runs(tx: Tx, spec: JobSpec) -> tuple[int, int]:
+    return next_numbers(tx, "run", spec.outer_runs), next_numbers(tx, "run_id", spec.outer_runs)
 
 
 class Written(NamedTuple):
@@ -97,7 +101,7 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> Written
     job, first, base = numbers or reserve_numbers(tx, spec)
     written = Written(job, range(first, first + spec.outer_runs), range(base, base + spec.outer_runs))
     rows = NewRows(tx.now)
-    rows.add_job(job, spec, told(spec), insert_environment(tx, {**spec.inherited_env, **spec.env}))
+    rows.add_job(job, spec, text_of(spec), insert_environment(tx, {**spec.inherited_env, **spec.env}))
     rows.add_runs(job, written.runs, written.ids, spec)
     rows.write(tx)
     if spec.search is not None:
@@ -108,7 +112,7 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> Written
 
 def insert_runs(tx: Tx, job: int, spec: JobSpec, blocked: Sequence[int] | None = None) -> Written:
     """Further outer runs of a job that is there. Those of a step are `blocked`: each waits for so many others."""
-    _, first, base = Numbers(job, next_numbers(tx, "run", spec.outer_runs), next_numbers(tx, "run_id", spec.outer_runs))
+    first, base = _reserve_runs(tx, spec)
     written = Written(job, range(first, first + spec.outer_runs), range(base, base + spec.outer_runs))
     rows = NewRows(tx.now)
     made = _made(tx, job) if spec.direct and spec.nodes is None else 0
@@ -167,7 +171,8 @@ def _made(tx: Tx, job: int) -> int:
 
 def _to_job(row: Any) -> Job:
     kept = Kept._make(row[: len(Kept._fields)])
-    spec = dataclasses.replace(_spec(kept), display=tuple(json.loads(row.display)), label=row.label)
+    spec_of = _spec if len(kept.spec) < _SHARED_MOST else _spec.__wrapped__
+    spec = dataclasses.replace(spec_of(kept), display=tuple(json.loads(row.display)), label=row.label)
     return Job(id=row.id, spec=spec, created=row.created, kept=kept, pipeline=row.pipeline)
 
 

@@ -32,6 +32,7 @@ _RUN = (
     "created", "step", "label", "argv", "params", "children_planned", "remaining", "stage", "outer", "target", "queue",
     "waiting", "state", "queued", "event_seq", "blocked", "outputs",
 )  # fmt: skip
+_MANY = 10_000
 _INSERT_JOBS = Bulk(schema.jobs.insert(), _JOB)
 _INSERT_JOB_EVENTS = Bulk(schema.job_events.insert(), ["job_id", "seq", "time", "event", "data"])
 _INSERT_RUNS = Bulk(schema.runs.insert(), _RUN)
@@ -54,7 +55,7 @@ class StepOf(NamedTuple):
     bears_failures: bool = False
 
 
-def told(spec: JobSpec) -> str:
+def text_of(spec: JobSpec) -> str:
     """What is kept of a job besides its columns. Of jobs that have nothing but these of their own, it is the same."""
     values = {each.name: getattr(spec, each.name) for each in dataclasses.fields(spec) if each.name not in _APART}
     for name in _PARTS:
@@ -78,8 +79,9 @@ class NewRows:
         self._params: list[tuple[Any, ...]] = []
         self._tags: list[tuple[Any, ...]] = []
 
-    def add_job(self, job: int, spec: JobSpec, told: str, environment: str, step: StepOf | None = None) -> None:
-        """The job alone. `environment` is the digest of what its runs get."""
+    def add_job(self, job: int, spec: JobSpec, text: str, environment: str, step: StepOf | None = None) -> None:
+        """The job alone. `text` is what `text_of` gives, of it or of one that has the same, `environment` the digest of
+        what its runs get."""
         is_open = step is None or step.late is None
         shared = spec.total if spec.shares_children else spec.commands if spec.search is not None else None
         of_step: tuple[Any, ...] = (0, None, None, 0, None, 0, 0, None)
@@ -90,7 +92,7 @@ class NewRows:
             )  # fmt: skip
         self._jobs.append((
             job, spec.workspace, spec.experiment, spec.target, spec.label, str(spec.kind), json.dumps(spec.display),
-            spec.script, told, environment, spec.before, self._now,
+            spec.script, text, environment, spec.before, self._now,
             spec.data.manifest if spec.data is not None else None,
             spec.model.manifest if spec.model is not None else None,
             None if spec.notify == "bell" else spec.notify, spec.commands if is_open else 0, shared, *of_step,
@@ -129,14 +131,19 @@ class NewRows:
             if spec.tags:
                 self._tags += [(id_, name, value) for name, value in spec.tags.items()]
 
+    @property
+    def is_many(self) -> bool:
+        """Whether it is time to write them: as many more would cost memory, and be no quicker."""
+        return len(self._jobs) + len(self._runs) >= _MANY
+
     def write(self, tx: Tx) -> None:
-        """All of them, once."""
-        _INSERT_JOBS.execute(tx.connection, self._jobs)
-        _INSERT_JOB_EVENTS.execute(tx.connection, self._job_events)
-        _INSERT_RUNS.execute(tx.connection, self._runs)
-        _INSERT_EVENTS.execute(tx.connection, self._events)
-        _INSERT_PARAMS.execute(tx.connection, self._params)
-        _INSERT_TAGS.execute(tx.connection, self._tags)
+        """All that there are now."""
+        for insert, rows in (
+            (_INSERT_JOBS, self._jobs), (_INSERT_JOB_EVENTS, self._job_events), (_INSERT_RUNS, self._runs),
+            (_INSERT_EVENTS, self._events), (_INSERT_PARAMS, self._params), (_INSERT_TAGS, self._tags),
+        ):  # fmt: skip
+            insert.execute(tx.connection, rows)
+            rows.clear()
 
 
 def _places(spec: JobSpec, job: int, made: int) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from turnout.model.ids import run_name
-from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
+from turnout.model.pipeline import PipelineSpec, StepSpec
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.model.state import LIVE, TERMINAL, RunState
 from turnout.schedule.explain import Awaited
@@ -26,7 +26,7 @@ from turnout.store.jobs import (
     next_numbers,
     set_commands,
 )
-from turnout.store.new_rows import NewRows, StepOf, told
+from turnout.store.new_rows import NewRows, StepOf, text_of
 from turnout.store.parts import IDS, rows_for
 from turnout.store.searches import begin_search, insert_search
 from turnout.store.writer import Tx
@@ -89,29 +89,45 @@ class Waiter(NamedTuple):
 def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[Written]]:
     """Writes the pipeline's job, those of its steps with their runs, and what they wait for; gives its number."""
     pipeline = insert_job(tx, spec.job).job
-    terms = [(told(each.job), _environment(tx, spec, each)) for each in spec.terms]
-    rows = NewRows(tx.now)
-    steps: list[Written] = []
-    singly: list[tuple[int, int]] = []
-    whole: list[tuple[int, int]] = []
     jobs = [spec.job_of(step) for step in spec.steps]
-    for step, job, here in zip(spec.steps, jobs, _reserved(tx, spec, jobs), strict=True):
-        needs = _needs(step, len(here.runs))
-        place = _place(pipeline, spec, step, needs)
-        own = told(job) if job.search is not None or job.nodes is not None else None  # with the commands
-        rows.add_job(here.job, job, own or terms[step.terms][0], terms[step.terms][1], place)
-        if step.late is None:
-            rows.add_runs(here.job, here.runs, here.ids, job, blocked=place.runs)
-            _begin(tx, here.job, job, waits=all(place.runs))
-        steps.append(here)
-        singly += [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
-        whole += [(steps[at].job, here.job) for at in sorted(set(step.needs))]
-    rows.write(tx)
-    _INSERT_RUN_NEEDS.execute(tx.connection, singly)
-    _INSERT_STEP_NEEDS.execute(tx.connection, whole)
+    steps = list(_reserved(tx, spec, jobs))
+    _insert_steps(tx, pipeline, spec, jobs, steps)
+    _insert_needs(tx, spec, steps)
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == pipeline).values(run_count=0))  # its steps have them
     tx.touch("runs", *(f"job:{here.job}" for here in steps))
     return pipeline, steps
+
+
+def _insert_steps(tx: Tx, pipeline: int, spec: PipelineSpec, jobs: Sequence[JobSpec], steps: Sequence[Written]) -> None:
+    """Their jobs and runs, and the searches among them. Those of late steps begin when their runs are made."""
+    terms = list(zip([text_of(each.job) for each in spec.terms], _environments(tx, spec), strict=True))
+    rows, searches = NewRows(tx.now), []
+    for step, job, here in zip(spec.steps, jobs, steps, strict=True):
+        text, environment = terms[step.terms]
+        if job.search is not None:
+            text = text_of(job)  # with its command
+        place = _place(pipeline, spec, step, _needs(step, len(here.runs)))
+        rows.add_job(here.job, job, text, environment, place)
+        if step.late is None:
+            rows.add_runs(here.job, here.runs, here.ids, job, blocked=place.runs)
+            tx.touch("queue" if job.has_own_nodes else f"queue:{job.where}")
+            searches += [(here.job, job, all(place.runs))] if job.search is not None else []
+        if rows.is_many:
+            rows.write(tx)
+    rows.write(tx)
+    for number, job, waits in searches:
+        insert_search(tx, number, job, waits=waits)
+
+
+def _insert_needs(tx: Tx, spec: PipelineSpec, steps: Sequence[Written]) -> None:
+    singly: list[tuple[int, int]] = []
+    whole: list[tuple[int, int]] = []
+    for step, here in zip(spec.steps, steps, strict=True):
+        needs = _needs(step, len(here.runs))
+        singly += [(steps[at].ids[run], waits) for waits, each in zip(here.ids, needs, strict=True) for at, run in each]
+        whole += [(steps[at].job, here.job) for at in sorted(set(step.needs))]
+    _INSERT_RUN_NEEDS.execute(tx.connection, singly)
+    _INSERT_STEP_NEEDS.execute(tx.connection, whole)
 
 
 def _needs(step: StepSpec, runs: int) -> Sequence[Sequence[tuple[int, int]]]:
@@ -119,16 +135,16 @@ def _needs(step: StepSpec, runs: int) -> Sequence[Sequence[tuple[int, int]]]:
     return step.run_needs * runs if len(step.run_needs) == 1 else step.run_needs or ((),) * runs
 
 
-def _begin(tx: Tx, job: int, spec: JobSpec, *, waits: bool) -> None:
-    """A step whose runs are known. That of a late one, and its search, begin when they are made."""
-    if spec.search is not None:
-        insert_search(tx, job, spec, waits=waits)
-    tx.touch("queue" if spec.has_own_nodes else f"queue:{spec.where}")
-
-
-def _environment(tx: Tx, spec: PipelineSpec, terms: Terms) -> str:
-    inherited = spec.environments[terms.environment] if terms.environment is not None else {}
-    return insert_environment(tx, {**inherited, **terms.job.inherited_env, **terms.job.env})
+def _environments(tx: Tx, spec: PipelineSpec) -> Iterator[str]:
+    """The digest of what the runs of each of its terms get. Mostly it is the same, and large."""
+    known: dict[tuple[object, ...], str] = {}
+    for each in spec.terms:
+        own = {**each.job.inherited_env, **each.job.env}
+        key = (each.environment, *own.items())
+        if key not in known:
+            inherited = spec.environments[each.environment] if each.environment is not None else {}
+            known[key] = insert_environment(tx, {**inherited, **own})
+        yield known[key]
 
 
 def _place(pipeline: int, spec: PipelineSpec, step: StepSpec, needs: Sequence[Sequence[tuple[int, int]]]) -> StepOf:
