@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from turnout.errors import InvalidInput
-from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
+from turnout.model.pipeline import MOST_STEPS, PipelineSpec, StepSpec, Terms
 from turnout.model.search import Search
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.spec.check import MOST_RUNS, check
@@ -75,7 +75,8 @@ BAD: dict[str, tuple[Callable[[PipelineSpec], PipelineSpec], str]] = {
         lambda sound: replace(sound, steps=(replace(A, runs=(RUN,) * (MOST_RUNS + 1)),)), f"{MOST_RUNS} runs",
     ),
     "too many steps": (
-        lambda sound: replace(sound, steps=tuple(replace(A, name=f"s{n}") for n in range(10_001))), "10000 steps",
+        lambda sound: replace(sound, steps=tuple(replace(A, name=f"s{n}") for n in range(MOST_STEPS + 1))),
+        f"{MOST_STEPS} steps",
     ),
     "it waits for itself": (lambda sound: replace(sound, steps=(A, replace(B, needs=(1,)))), "not before it"),
     "it waits for what comes later": (lambda sound: replace(sound, steps=(B, A)), "not before it"),

@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from turnout.errors import InvalidInput
+from turnout.model.pipeline import MOST_STEPS
 from turnout.pipeline.native import plan, read
 from turnout.pipeline.native.paths import matcher
+from turnout.pipeline.plan import Plan, StepPlan
 
 FILES = ("notes/x.txt", "notes/y.txt", "here.fa")
 
@@ -293,6 +295,11 @@ def test_the_same_problem_of_many_runs_is_told_for_some() -> None:
         *(f"p.yaml: steps.a.inputs: no/{k} is missing, which a[k={k}] reads" for k in range(3)),
         "p.yaml: … and more",
     ]
+
+
+def test_too_many_steps_are_told_by_whoever_plans() -> None:
+    with pytest.raises(InvalidInput, match="there are 100,001 steps, and a pipeline has up to 100,000"):
+        Plan(steps=(StepPlan(name="a"),) * (MOST_STEPS + 1))
 
 
 def test_too_many_runs_are_not_even_made() -> None:

@@ -10,6 +10,8 @@ from turnout.model.spec import JobSpec, RunSpec
 #: How a run of a step is counted whose condition does not hold: cancelled, and well.
 SKIPPED = "skipped"
 
+MOST_STEPS = 100_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:

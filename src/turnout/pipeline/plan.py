@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from turnout.errors import InvalidInput
+from turnout.model.pipeline import MOST_STEPS
+
 Value = str | int | float | bool
 
 #: The first word of an argv that calls a function of Python. Two follow: ``module:name``, and its arguments as JSON.
@@ -110,3 +113,8 @@ class Plan:
 
     steps: tuple[StepPlan, ...]
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.steps) > MOST_STEPS:
+            what = f"there are {len(self.steps):,} steps, and a pipeline has up to {MOST_STEPS:,}"
+            raise InvalidInput(what, hint="split it, or let a step have several runs")

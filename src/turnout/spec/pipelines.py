@@ -9,11 +9,10 @@ from itertools import chain
 
 from turnout.errors import InvalidInput
 from turnout.model.ids import check_label
-from turnout.model.pipeline import PipelineSpec, StepSpec
+from turnout.model.pipeline import MOST_STEPS, PipelineSpec, StepSpec
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.spec.check import MOST_RUNS, check
 
-_MOST_STEPS = 10_000
 _BY_A_CLIENT = "submit it with `turnout pipeline`"
 _STAND_IN = (RunSpec(argv=("true",)),)
 
@@ -23,9 +22,9 @@ def check_pipeline(spec: PipelineSpec) -> None:
     _check_whole(spec)
     _check_terms(spec)
     counts = [_outer_runs(spec, step) for step in spec.steps]
-    if len(spec.steps) > _MOST_STEPS or sum(counts) > MOST_RUNS:
+    if len(spec.steps) > MOST_STEPS or sum(counts) > MOST_RUNS:
         hint = "split it, or let a step have several runs: matrix"
-        raise InvalidInput(f"a pipeline has up to {_MOST_STEPS} steps, and {MOST_RUNS} runs", hint=hint)
+        raise InvalidInput(f"a pipeline has up to {MOST_STEPS} steps, and {MOST_RUNS} runs", hint=hint)
     for place, step in enumerate(spec.steps):
         check_label(step.name, "step")
         if (step.late is None) == (not step.runs):
