@@ -34,7 +34,7 @@ class Ahead:
         self._late = late
         self._matched: dict[str, Found] = {}
         self.needs: dict[str, None] = {}
-        self.by_run: set[str] = set()
+        self.by_run: dict[str, None] = {}
         self.reads: dict[str, None] = {}
 
     @cached_property
@@ -52,7 +52,7 @@ class Ahead:
             return Found((path,)) if path[0] == "/" else None
         maker = self._catalogue.paths.get(path)
         if maker is not None and maker.step not in self._late and maker.step != self._step:
-            self.by_run.add(maker.step)
+            self.by_run[maker.step] = None
             return Found((path,), (maker,))
         makers = self._catalogue.makers(path)
         if maker is None and self._project.has(path):
@@ -87,7 +87,7 @@ class Ahead:
                 self.needs[step] = None
             else:
                 places.append(Place(step, run))
-                self.by_run.add(step)
+                self.by_run[step] = None
         return tuple(places)
 
 

@@ -36,9 +36,8 @@ def _plan(pipeline: Pipeline, glob: Glob) -> Plan:
     project = Project(glob)
     found = fan_out(steps, project, problems)
     drafts = _Drafting(pipeline.where, steps, found, project, problems).drafts()
-    place = {name: number for number, name in enumerate(drafts)}
-    needs = {name: draft.all_needs() & drafts.keys() for name, draft in drafts.items()}
-    order, circles = in_order({name: sorted(each, key=place.__getitem__) for name, each in needs.items()})
+    needs = {name: [each for each in draft.all_needs() if each in drafts] for name, draft in drafts.items()}
+    order, circles = in_order(needs)
     for circle in circles:
         tell_circle(circle, problems)
     problems.check()
@@ -55,11 +54,11 @@ class _Draft:
     runs: tuple[RunPlan, ...] = ()
     late: LateStep | None = None
     reads: dict[str, None] = field(default_factory=dict)
-    by_run: set[str] = field(default_factory=set)
+    by_run: dict[str, None] = field(default_factory=dict)
     condition: Condition | None = None
 
-    def all_needs(self) -> set[str]:
-        return {*self.needs, *self.by_run}
+    def all_needs(self) -> dict[str, None]:
+        return self.needs | self.by_run if self.by_run else self.needs
 
     def done(self) -> StepPlan:
         waits = self.condition is not None and self.condition.waits
@@ -115,7 +114,7 @@ class _Drafting:
     def _draft(self, name: str) -> _Draft:
         prepared = self._outline.prepared[name]
         joins = [self._join(name, other) for other in self._outline.named[name]]
-        by_run = [join.step for join in joins if join.names and join.step not in self._late]
+        by_run = {join.step: None for join in joins if join.names and join.step not in self._late}
         whole = {join.step: None for join in joins if join.step not in by_run}
         finder = Ahead(name, self._fans.catalogue, self._project, self._late, partial(self._outline.after, name))
         for entry in prepared.inputs:
@@ -123,7 +122,7 @@ class _Drafting:
                 self._project.matching(entry.guess.replace(ANY, "*"))  # one question for most of the runs
         maker = Maker(prepared, joins, by_run, finder, self._problems)
         runs = maker.make(self._fans.rows[name], self._fans.outputs[name])
-        return _Draft(name, whole | finder.needs, runs, reads=finder.reads, by_run={*by_run, *finder.by_run})
+        return _Draft(name, whole | finder.needs, runs, reads=finder.reads, by_run=by_run | finder.by_run)
 
     def _join(self, name: str, other: str) -> Join:
         if other not in self._fans.rows:

@@ -98,10 +98,10 @@ class _Preparation:
         self._asked: set[str] = set()
         self._notes: list[str] = []
         self._single: set[str] = set()
-        fans = (step.each,) if step.each in steps else ()
-        self._through: tuple[str, ...] = tuple(dict.fromkeys(filter(None, (*fans, *step.collect))))
-        if not self._through and step.each is None:
-            self._through = step.needs
+        self._through = step.needs if step.each is None else ()
+        if step.collect or step.each in steps:
+            fans = (step.each,) if step.each is not None and step.each in steps else ()
+            self._through = tuple(dict.fromkeys((*fans, *step.collect)))
 
     def done(self) -> Prepared:
         step = self._step
@@ -179,6 +179,8 @@ class _Preparation:
             yield from ("output", "outputs", *(f"outputs.{entry.name}" for entry in outputs))
 
     def _check_outputs(self, outputs: tuple[Entry, ...]) -> None:
+        if not outputs:
+            return
         place = f"{self._place}.{'args' if self._step.command is None else 'command'}"
         if "output" in self._asked and len(outputs) > 1:
             what = f"{{output}} is one file, and there are {len(outputs)}"

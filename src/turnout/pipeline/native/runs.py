@@ -57,7 +57,7 @@ class Maker:
         self._prepared = prepared
         through = () if prepared.inputs else prepared.through
         self._joins = [(join, join.step in by_run, join.step in through) for join in joins]
-        self._as_a_whole = {join.step for join in joins} - set(by_run)
+        self._as_a_whole = {join.step for join in joins if join.step not in by_run}
         self._finder = finder
         self._problems = problems
         self._place = f"steps.{prepared.step.name}"
