@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ import sqlalchemy as sa
 
 from tests.integration.storing import Agent, Lab, at_once, captured, ended, job_spec, returned, running, staged
 from tests.integration.storing import lab as lab
+from turnout.blobs.store import BlobStore
 from turnout.engine.desk import Desk
+from turnout.engine.expanding import Expander
 from turnout.engine.following import Why, give_up_step, settle
 from turnout.engine.resuming import resume
 from turnout.engine.submit import PipelineSubmission, submit_pipeline
@@ -32,6 +35,7 @@ from turnout.store import searches as searches_module
 from turnout.store.leaving import leavers
 from turnout.store.ledger import Ledger
 from turnout.store.queue import live_runs
+from turnout.store.store import Store
 from turnout.store.tallies import job_counts, state_of
 from turnout.store.writer import Tx
 from turnout.wire.messages import Grant
@@ -619,9 +623,9 @@ def bearing(*needs: int) -> Step:
     return replace(late, spec=replace(late.spec, bears_failures=True))
 
 
-def asking(name: str, *needs: int) -> Step:
-    """A late step with a condition that always holds."""
-    steps = {"a": {"command": "a"}, name: {"command": name, "needs": "a", "when": "always"}}
+def asking(name: str, *needs: int, when: str = "always") -> Step:
+    """A late step with a condition, by which it asks about `a`."""
+    steps = {"a": {"command": "a"}, name: {"command": name, "needs": "a", "when": when}}
     _, planned = plan(read({"steps": steps}, "p.yaml"), lambda pattern: []).steps
     assert planned.late is not None
     made = bearing(*needs)
@@ -709,6 +713,40 @@ def test_runs_that_are_due_no_more_are_not_made(lab: Lab) -> None:
     assert do(agent) == ["a.1"] and due(lab) == ["late"]
     make(lab, pipe, "late", ())
     assert do(agent) == ["late.1"] and pipe.open()["late"] == 0
+
+
+@dataclass
+class Interrupted:
+    """A store in which something else is written between what is read and what is written, the first time."""
+
+    store: Store
+    meanwhile: Callable[[], object] | None
+
+    def read(self) -> Any:
+        return self.store.read()
+
+    def write(self, work: Callable[[Tx], Any]) -> Any:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return self.store.write(work)
+
+
+@pytest.mark.parametrize(("when", "state"), [("failure", "cancelled"), ("a.state = 'completed'", "queued")])
+def test_a_step_is_not_decided_on_from_ends_that_count_no_more(lab: Lab, when: str, state: str, tmp_path: Path) -> None:
+    """What it asks about failed when that was read, and has completed when it is decided on: resumed, and quick."""
+    pipe, agent = submitted(lab, step("a"), asking("late", 0, when=when)), lab.agent()
+    do(agent, fails=["a.1"])
+
+    def meanwhile() -> None:
+        take_up(lab, pipe)
+        assert do(agent) == ["a.1"] and due(lab) == ["late"]
+
+    store: Any = Interrupted(lab.store, meanwhile)
+    expander = Expander(store, BlobStore(tmp_path), lambda job: None)
+    assert expander.look() and due(lab) == ["late"], "what was read counts no more"
+    assert expander.look() and due(lab) == []
+    assert pipe.states("late") == [state]
 
 
 def skip(lab: Lab, pipe: Pipeline, late: str) -> None:

@@ -90,12 +90,10 @@ class Expander:
             leavers = leaving.leavers(connection, step.job)
             spec = load_jobs(connection, {step.job})[step.job].spec
         try:
-            made = self._made(step, spec, leavers)
+            decided = partial(_make, step=step, made=self._made(step, spec, leavers), leavers=leavers)
         except (InvalidInput, Skipped) as error:
-            why = _why_not(error)
-            self._store.write(lambda tx: _give_up(tx, step.job, why))
-            return
-        self._store.write(lambda tx: _make(tx, step, made, leavers))
+            decided = partial(_give_up, job=step.job, why=_why_not(error))
+        self._store.write(lambda tx: decided(tx) if _is_still_so(tx, step.job, leavers) else None)
 
     def _made(self, step: LateStep, spec: JobSpec, leavers: Mapping[str, Sequence[Leaver]]) -> tuple[RunPlan, ...]:
         late = late_from(step.late)
@@ -193,8 +191,13 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     return matcher([pattern])
 
 
+def _is_still_so(tx: Tx, job: int, leavers: Mapping[str, Sequence[Leaver]]) -> bool:
+    """Whether a step is still due, and for the same ends as when that was read: another hub may have seen to it
+    meanwhile, or what it waited for may have been done again."""
+    return pipelines.is_due(tx, job) and leaving.leavers(tx.connection, job) == leavers
+
+
 def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan], leavers: Mapping[str, Sequence[Leaver]]) -> None:
-    """Idempotent: another hub may have made them meanwhile."""
     runs = [
         RunSpec(argv=run.argv, params=dict(run.values), label=name_of(step.name, run), outputs=run.outputs)
         for run in made
@@ -208,9 +211,6 @@ def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan], leavers: Mapping[str,
 
 
 def _give_up(tx: Tx, job: int, why: Why) -> None:
-    """Unless it is not its time any more: something before it may be done again."""
-    if not pipelines.is_due(tx, job):
-        return
     ledger = Ledger(tx)
     give_up_step(tx, ledger, job, why)
     settle(tx, ledger)
