@@ -40,7 +40,7 @@ class Copy:
         """Another version in the same place, as an upgrade leaves it."""
         package = self.root / "turnout"
         (package / "_version.py").write_text(f'__version__ = "{version}"\n')
-        (package / "wire" / "protocol.py").write_text(f"PROTOCOL = {protocol}\n")
+        (package / "wire" / "protocol.py").write_text(f"PROTOCOL = {protocol}\nOLDEST_HEARD = {PROTOCOL}\n")
         return self
 
     def __call__(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -157,6 +157,26 @@ def test_agents_begin_anew_when_hub_and_agents_no_longer_speak_the_same(
     assert (view["state"], view["attempts"]) == ("completed", 1)
     assert b"done" in here("logs", run).stdout.encode()
     assert [each["pid"] for each in _hub(here)["agents"]] == [agent["pid"]]
+
+
+def test_an_agent_that_no_upgrade_reaches_finishes_what_it_has(install: Callable[[str], Copy], tmp_path: Path) -> None:
+    """As on a box, where the program came with it: beginning anew, it finds only the old one."""
+    older, newer = install("0.1.0"), install("0.2.0").become("0.2.0", protocol=PROTOCOL + 1)
+    run = _begin_run(older, tmp_path / "go")
+    (agent,) = _hub(older)["agents"]
+
+    newer("list", "runs")
+    wait_until(lambda: "beginning anew" in _agent_log(older.cli.home), 30.0, "it looks for a newer one")
+    (other,) = newer.json("run", "-d", "--no-snapshot", "true")["runs"]
+    (tmp_path / "go").touch()
+    newer("attach", run)
+    view = newer.json("show", run)
+    assert (view["state"], view["attempts"]) == ("completed", 1)
+    assert b"done" in newer("logs", run).stdout.encode()
+    newer("attach", other)
+    view = newer.json("show", other)
+    assert (view["state"], view["attempts"]) == ("completed", 1)
+    assert agent["pid"] not in [each["pid"] for each in _hub(newer)["agents"]]
 
 
 class TestDraining:

@@ -22,6 +22,7 @@ from turnout.schedule.lease import LeaseTable
 from turnout.store.agents import Agent, live_agents, set_gone
 from turnout.store.writer import Tx
 from turnout.wire.messages import Attempt, Fact, Grant, Hello, NodeFacts, Orders, Poll, Welcome
+from turnout.wire.protocol import PROTOCOL
 
 
 @dataclass
@@ -73,9 +74,9 @@ class Line:
         assert found is not None
         return found
 
-    def hello(self, *held: Attempt, cpus: int = 4) -> Welcome:
+    def hello(self, *held: Attempt, cpus: int = 4, protocol: int = PROTOCOL) -> Welcome:
         facts = NodeFacts("host", cpus, PLENTY, [], "boot", 1, "3.11", "/")
-        return self.hub.dispatch.welcome(self.agent, Hello(1, "1", facts, list(held))).result(30)
+        return self.hub.dispatch.welcome(self.agent, Hello(protocol, "1", facts, list(held))).result(30)
 
     def poll(self, slots: float = 4, held: Iterable[Attempt] = (), **fields: int | list[int]) -> Orders:
         return self.say(self.session, slots, held, **fields)
@@ -130,6 +131,21 @@ def test_a_grant_is_repeated_until_the_agent_names_it(hub: Hub) -> None:
     assert line.poll().grants == [grant]
     assert line.poll(slots=3, held=[ref(grant)]).grants == []
     assert line.poll(slots=3, held=[ref(grant)]).fenced == []
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_an_agent_of_an_older_protocol_finishes_what_it_has(hub: Hub, is_kept: bool) -> None:
+    """It is given nothing more, neither again nor anew, and leaves unless it is kept for what ran there."""
+    hub.lab.submit(("true",), ("true",), keep_node=is_kept)
+    hub.lab.submit()
+    line = hub.line()
+    line.hello()
+    first, second = line.poll(slots=2).grants
+    line.hello(ref(first), protocol=PROTOCOL - 1)
+    orders = line.poll(held=[ref(first)], kept=is_kept)
+    assert (orders.grants, orders.jobs, orders.fenced, orders.exit) == ([], [], [], not is_kept)
+    assert line.report(*over(first)).fenced == [] and line.poll(kept=is_kept).grants == []
+    assert hub.lab.states(first.name, second.name, "run3") == ["completed", "starting", "queued"]
 
 
 def test_steps_that_differ_in_their_commands_share_an_order(hub: Hub) -> None:
@@ -321,7 +337,7 @@ def test_a_grant_under_way_reaches_the_process_that_begins_meanwhile(hub: Hub, g
     line.hello()
     stale = line.session
     stale.slots = 1
-    hello = Hello(1, "1", NodeFacts("host", 4, 0, [], "boot", 2, "3.11", "/"), [])
+    hello = Hello(PROTOCOL, "1", NodeFacts("host", 4, 0, [], "boot", 2, "3.11", "/"), [])
     with hub.busy():
         greeting = hub.dispatch.welcome(line.agent, hello) if greets_first else None
         taking = hub.dispatch.take(stale)

@@ -24,6 +24,7 @@ from turnout.plugin.provider import Capabilities, Failure, Finding, Handle, Laun
 from turnout.schedule.lease import LeaseTable
 from turnout.store.agents import Agent, find_by_token, live_agents
 from turnout.wire.messages import Hello, NodeFacts, Poll, Stop
+from turnout.wire.protocol import PROTOCOL
 
 LEASE = 10.0
 
@@ -115,7 +116,7 @@ class World:
         agent = self.known_by(self.token())
         assert agent is not None
         facts = NodeFacts("host", 2, PLENTY, [], "boot", 1, "3.11", "/")
-        self.dispatch.welcome(agent, Hello(1, "1", facts, [])).result(30)
+        self.dispatch.welcome(agent, Hello(PROTOCOL, "1", facts, [])).result(30)
         self.dispatch.hear(self.session, Poll(1, PLENTY, 0, [], [], 0.0))
         taking = self.dispatch.take(self.session)
         assert taking is not None

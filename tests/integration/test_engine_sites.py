@@ -22,6 +22,7 @@ from turnout.schedule.lease import LeaseTable
 from turnout.store.agents import Agent, Observed, find_by_token, live_agents
 from turnout.wire.gpus import GpuFacts, GpuRoom
 from turnout.wire.messages import Hello, NodeFacts, Poll
+from turnout.wire.protocol import PROTOCOL
 
 LEASE = 10.0
 PENDING = Observation(Phase.PENDING, detail="Priority", native="PD")
@@ -122,7 +123,7 @@ class Town:
         assert agent is not None
         devices = [GpuFacts(str(each), memory=gpu_memory) for each in range(gpus)]
         facts = NodeFacts("host", cpus, memory, [each.id for each in devices], "boot", 1, "3.11", "/", devices)
-        self.dispatch.welcome(agent, Hello(1, "1", facts, [])).result(30)
+        self.dispatch.welcome(agent, Hello(PROTOCOL, "1", facts, [])).result(30)
         session = self.sessions.get(agent.id)
         assert session is not None
         rooms = [GpuRoom(memory=each.memory or None) for each in devices]

@@ -57,6 +57,7 @@ BAD: dict[str, tuple[Callable[[PipelineSpec], PipelineSpec], str]] = {
     "terms below the first": (lambda sound: replace(sound, steps=(replace(A, terms=-1),)), "terms"),
     "terms that no step has": (lambda sound: replace(sound, terms=sound.terms * 2), "terms"),
     "a search of two steps": (lambda sound: replace(sound, terms=terms(search=SEARCH)), "share a search"),
+    "a repeat of two steps": (lambda sound: replace(sound, terms=terms(repeat=2)), "share a search, or a repeat"),
     "nodes of a step": (lambda sound: replace(sound, terms=terms(nodes=2)), "no nodes"),
     "nodes of its own": (lambda sound: replace(sound, job=replace(WHOLE, nodes=5)), "no nodes"),
     "a search of its own": (lambda sound: replace(sound, job=replace(WHOLE, search=SEARCH)), "no search"),

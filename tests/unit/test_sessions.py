@@ -9,6 +9,7 @@ import pytest
 from turnout.engine.sessions import Session, Sessions
 from turnout.schedule.lease import LeaseTable
 from turnout.wire.messages import Attempt, Grant, Hello, NodeFacts, Poll
+from turnout.wire.protocol import PROTOCOL
 
 ONE, TWO = (1, 1), (2, 1)
 FACTS = NodeFacts("host", 2, 1 << 30, [], "boot", 1, "3.11", "/")
@@ -25,7 +26,7 @@ def poll(number: int, *held: Attempt, **said: Any) -> Poll:
 
 
 def hello(number: int, *held: Attempt) -> Hello:
-    return Hello(1, "1", FACTS, list(held), number)
+    return Hello(PROTOCOL, "1", FACTS, list(held), number)
 
 
 @pytest.fixture

@@ -116,6 +116,7 @@ class Node:
         if "seconds" in order:
             self.holding.until = clock() + float(order["seconds"])
         self.holding.is_contained = bool(order.get("contained"))
+        self.holding.is_anew = bool(order.get("anew"))
         self._gpus: Optional[GpuWatch] = None
         if source is not None and devices:
             self._gpus = GpuWatch(
@@ -298,7 +299,7 @@ def _begin_anew(order: Dict[str, Any], launcher: Launcher, began: float) -> NoRe
     tree.signal_process(tree.ProcessId(launcher.pid, tree.start_time(launcher.pid) or 0), signal.SIGKILL)
     launcher.close()
     with tempfile.TemporaryFile() as file:  # it has no name, and takes an order of any length
-        file.write(json.dumps({**order, "faults": faults}).encode())
+        file.write(json.dumps({**order, "faults": faults, "anew": True}).encode())
         file.seek(0)
         os.dup2(file.fileno(), 0)
     os.execv(sys.executable, [sys.executable, "-m", "turnout.agent"])

@@ -106,7 +106,8 @@ class Teller:
 
     def _greet(self) -> None:
         held = [attempt.ref for attempt in self._holding.attempts.values()]
-        hello = Hello(PROTOCOL, __version__, self._holding.facts, held, self._holding.next_number())
+        number, is_anew = self._holding.next_number(), self._holding.is_anew
+        hello = Hello(PROTOCOL, __version__, self._holding.facts, held, number, is_anew)
         sent = clock()
         self._is_busy = True
         self._reporter.do(lambda: self._line.hello(hello), lambda answer: self._greeted(answer, sent))

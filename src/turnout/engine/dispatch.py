@@ -21,6 +21,7 @@ from turnout.store.agents import Agent, boot_of, set_kept, set_up
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 from turnout.wire.messages import Attempt, Grant, Hello, JobOrder, Orders, Poll, Stop, Welcome
+from turnout.wire.protocol import PROTOCOL
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -86,7 +87,7 @@ class Dispatch:
         One that `follows` another write, and is committed with it, also finds what that puts into an empty queue."""
         with self._sessions.lock:
             room = session.room()
-            if session.taking or session.leaving or self._newest(session) is not session:
+            if session.taking or session.is_closed or self._newest(session) is not session:
                 return None
             if room.slots + room.ahead <= 0:
                 return None
@@ -202,7 +203,7 @@ class Dispatch:
     def orders(self, session: Session, fenced: list[Attempt], receipt: Receipt | None = None) -> Orders:
         """All that the agent should know now and may not have heard."""
         with self._sessions.lock:
-            grants = list(session.unconfirmed.values())
+            grants = list(session.unconfirmed.values()) if session.protocol == PROTOCOL else []
             stops = list(session.stops.values())
             unknown = {grant.order: grant.job for grant in grants if grant.order not in session.orders_known}
             leaving = session.leaving

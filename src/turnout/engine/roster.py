@@ -194,7 +194,7 @@ class Roster:
 def _free(session: Session, agent: Agent, site: Site) -> Free:
     """What an agent that was heard has left. If a site gave less to one that does nothing than it was asked for, the
     next would get no more: what was asked for counts there."""
-    if session.leaving or session.departing or session.seconds == 0.0:
+    if session.is_closed or session.departing or session.seconds == 0.0:
         return Free()
     if session.preparing:
         return site.free(agent.need, agent.seat)

@@ -13,6 +13,7 @@ from turnout.schedule.lease import LeaseTable
 from turnout.schedule.place import Room
 from turnout.wire.gpus import GpuRoom, free_gpus, reserve
 from turnout.wire.messages import Attempt, Grant, Hello, Poll, Stop
+from turnout.wire.protocol import PROTOCOL
 
 
 @dataclass(slots=True)
@@ -52,15 +53,23 @@ class Session:
     """it had nothing to do for long, and leaves"""
     waits_at: int | None = 0
     """the number of the poll with which it waits, or waited last, for orders; None = it hung up instead"""
+    protocol: int = PROTOCOL
     seconds: float | None = None
     """how long a run that begins there now may take, if it has to be given back at some time"""
 
     def __post_init__(self) -> None:
         self.queue = self.queue or self.target
 
+    @property
+    def is_closed(self) -> bool:
+        """It gets nothing more, and would not understand it."""
+        return self.leaving or self.protocol != PROTOCOL
+
     def greet(self, hello: Hello) -> None:
-        """The agent began, or begins anew: it has what it names. Polls of before do not count any more."""
-        self.newest_poll = hello.number
+        """The agent began, or begins anew: it has what it names. Polls of before do not count any more. One that speaks
+        an older protocol leaves when it has nothing, unless it is kept."""
+        self.newest_poll, self.protocol = hello.number, hello.protocol
+        self.leaving = self.leaving or (self.protocol != PROTOCOL and not self.kept)
         self._name(hello.held)
 
     def hear(self, poll: Poll) -> None:
@@ -153,7 +162,7 @@ class Sessions:
             known = self._by_agent.get(session.agent)
             if known is not None:  # it is newer than what `session` was made from
                 session.kept = known.kept or any(grant.keep for grant in session.unconfirmed.values())
-                session.leaving = known.leaving
+                session.leaving = session.leaving or known.leaving
             self._by_agent[session.agent] = session
             if is_leased:
                 self._leases.renew(session.agent, now)

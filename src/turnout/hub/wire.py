@@ -27,7 +27,7 @@ from turnout.schedule.record import Cause
 from turnout.store.agents import Agent
 from turnout.wire.manifest import is_digest
 from turnout.wire.messages import Attempt, Chunk, Grant, Hello, Orders, Poll, Report, dump, split_report
-from turnout.wire.protocol import PROTOCOL
+from turnout.wire.protocol import OLDEST_HEARD, PROTOCOL
 
 _HELLO: TypeAdapter[Hello] = TypeAdapter(Hello)
 _POLL: TypeAdapter[Poll] = TypeAdapter(Poll)
@@ -59,7 +59,7 @@ class WireRoutes:
 
     async def hello(self, request: Request) -> Response:
         message = _parse(_HELLO, await _body(request))
-        _check_protocol(message.protocol)
+        _check_protocol(message.protocol, oldest=OLDEST_HEARD if message.anew else PROTOCOL)
         welcome = await asyncio.wrap_future(self._dispatch.welcome(_agent(request), message))
         return _json(welcome)
 
@@ -127,10 +127,10 @@ class WireRoutes:
 
     def _session(self, request: Request, poll: Poll) -> Session:
         """That of who polls. It may never have said hello to this hub, but to the one before."""
-        _check_protocol(poll.protocol)
         session = self._sessions.get(_agent(request).id)
         if session is None:
             raise Conflict("say hello first", hint="the agent begins again by itself")
+        _check_protocol(poll.protocol, oldest=session.protocol)
         return session
 
     async def _check_facts(self, telling: Telling) -> None:
@@ -157,8 +157,8 @@ def _agent(request: Request) -> Agent:
     return agent
 
 
-def _check_protocol(theirs: int) -> None:
-    if theirs != PROTOCOL:
+def _check_protocol(theirs: int, *, oldest: int) -> None:
+    if not oldest <= theirs <= PROTOCOL:
         raise Conflict(f"this hub speaks protocol {PROTOCOL}, the agent {theirs}", hint="start the agent anew")
 
 

@@ -68,8 +68,8 @@ def _check_terms(spec: PipelineSpec) -> None:
     for number, terms in enumerate(spec.terms):
         if terms.job.nodes is not None:
             raise InvalidInput("a step has no nodes of its own", hint="leave `nodes` out")
-        if terms.job.search is not None and steps_of[number] > 1:
-            raise InvalidInput("two steps share a search", hint=_BY_A_CLIENT)
+        if (terms.job.search is not None or terms.job.repeat > 1) and steps_of[number] > 1:
+            raise InvalidInput("two steps share a search, or a repeat", hint=_BY_A_CLIENT)
 
 
 def _outer_runs(spec: PipelineSpec, step: StepSpec) -> int:
