@@ -25,8 +25,10 @@ from turnout.plugin.pythons import CHOOSE, NONE, to_try
 WARNED = "warned"
 #: What a job does. A signal that warns of its end (TERM and, of some schedulers, others) becomes a TERM of the agent,
 #: which gives back what it has; its order is then kept, for the job may be started again. Some schedulers tell every
-#: process, and the agent may be gone before this shell hears of it: hence the second at the end. A job that is started
-#: again elsewhere while this one is still there has the same node: who came last says so in ``job``.
+#: process, and the agent may be gone before this shell hears of it: hence the second at the end. A `wait` that a signal
+#: interrupts does not say how the agent ended; if that is gone by then, one more does, or gives 127 if that was said
+#: before. A job that is started again elsewhere while this one is still there has the same node: who came last says so
+#: in ``job``.
 _SCRIPT = """\
 #!/bin/sh
 {directives}
@@ -53,6 +55,8 @@ echo "$me" > "$node/job"
 [ -n "$python" ] || end 127 "{none}"
 (trap '' USR1 USR2 XCPU; PYTHONPATH="$PWD/$program" exec "$python" -m turnout.agent < "orders/$token.json") & pid=$!
 while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done
+wait "$pid" 2>/dev/null; late=$?
+[ "$late" -eq 127 ] || code=$late
 sleep 1
 [ -n "$warned" ] || {{ rm -f "orders/$token.json" "orders/$token.sh"; [ "$code" -ne 0 ] || tidy; }}
 end "$code" "$warned"

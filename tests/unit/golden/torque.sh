@@ -32,6 +32,8 @@ python=; for each in "$@"; do "$each" -c "import sys; sys.exit(sys.version_info 
 [ -n "$python" ] || end 127 "no Python 3.9 or newer there, tried: $*"
 (trap '' USR1 USR2 XCPU; PYTHONPATH="$PWD/$program" exec "$python" -m turnout.agent < "orders/$token.json") & pid=$!
 while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done
+wait "$pid" 2>/dev/null; late=$?
+[ "$late" -eq 127 ] || code=$late
 sleep 1
 [ -n "$warned" ] || { rm -f "orders/$token.json" "orders/$token.sh"; [ "$code" -ne 0 ] || tidy; }
 end "$code" "$warned"
