@@ -143,7 +143,7 @@ WRONG = {
     "{a: {function: 'work:buy', args: {cont: 1}}}": ("work.py:5: buy() has no argument 'cont'", "mean 'count'?"),
     "{a: {function: 'work:buy'}}": ("work.py:5: buy() needs thing", "write `thing: VALUE` below `args:`"),
     "{a: {function: 'work:off', search: {space: {rate: [1, 2]}, sampler: grid}}}": ("off() needs lr", "args"),
-    "{a: {function: 'work'}}": ("p.yaml: steps.a.function: 'work' is no function of a module", "`module:name`"),
+    "{a: {function: 'work'}}": ("p.yaml:4: steps.a.function: 'work' is no function of a module", "`module:name`"),
     LATE.replace("size'", "sice'"): ("step size: work.py has no function 'sice'", "did you mean 'size'?"),
     LATE.replace("args: {output:", "args: {out:"): ("size() has no argument 'out'", "did you mean 'output'?"),
 }  # fmt: skip

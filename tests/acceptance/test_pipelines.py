@@ -179,7 +179,7 @@ def test_its_graph_in_every_form(user: Cli, example: Path) -> None:
 #: steps -> what is said of them, and what to do instead
 WRONG = {
     "{a: {command: x, needs: c}, b: {command: x, needs: a}, c: {command: x, needs: b}}": (
-        "p.yaml: steps: they wait for each other: a -> c -> b -> a", "let one of them begin without the other",
+        "p.yaml:2: steps: they wait for each other: a -> c -> b -> a", "let one of them begin without the other",
     ),
     "{fetch: {command: x}, b: {command: x, needs: fetsch}}": ("there is no step fetsch", "did you mean fetch?"),
     "{a: {command: 'cat {input}', inputs: gone.txt}}": ("gone.txt is missing, which a reads", "make it"),
@@ -189,27 +189,29 @@ WRONG = {
     "{a: {command: 'run {smaple}', matrix: {sample: [1]}}}": ("{smaple} is not known here", "did you mean {sample}?"),
     "{a: {comand: x}}": ("steps.a: nothing is called comand", "did you mean `command`?"),
     "{a: {command: 'true', target: nowhere}}": ("step a: no target 'nowhere'", "known targets: local"),
-    "{a: {command: 'true', cpus: many}}": ("p.yaml: steps.a: cpus: 'many'", "cpus: 1"),
+    "{a: {command: 'true', cpus: many}}": ("p.yaml:3: steps.a: cpus: 'many'", "cpus: 1"),
     "{a: {command: 'true', target: [local, far]}}": (
         "step a: only a step with a search may have several targets", "write one: `target: NAME`",
     ),
-    "{a: {command: 'true', name: b}}": ("p.yaml: steps.a: a step is called by its key", "leave `name:` out"),
-    "{a: {command: 'true', code: ..}}": ("p.yaml: steps.a: code is for all steps alike", "beside `pipeline:`"),
+    "{a: {command: 'true', name: b}}": ("p.yaml:3: steps.a: a step is called by its key", "leave `name:` out"),
+    "{a: {command: 'true', code: ..}}": ("p.yaml:3: steps.a: code is for all steps alike", "beside `pipeline:`"),
     "{a: {command: 'true'}, b: {command: 'true', needs: a, when: sucess}}": (
-        "p.yaml: steps.b.when: sucess is no condition", "did you mean `success`?",
+        "p.yaml:8: steps.b.when: sucess is no condition", "did you mean `success`?",
     ),
-    "{}": ("p.yaml: steps: there are none", "write `NAME:` below it"),
+    "{}": ("p.yaml:2: steps: there are none", "write `NAME:` below it"),
 }  # fmt: skip
 TEXTS = {
     "steps:\n  a: {command: x}\n": ("p.yaml is no pipeline", "write `pipeline:` there"),
     "pipeline:\n  steps: [a\n": ("p.yaml:3", "name: value"),
+    "pipeline:\n  steps:\n    a: {command: x}\n    a: {command: y}\n": (
+        "p.yaml:4: 'a' is there already, in line 3", "keep one of them",
+    ),
     "pipeline: all\n": ("p.yaml: pipeline: is no block of names and values", "write `steps:`"),
     "pipeline: {steps: {a: {command: 'true'}}}\ncolour: red\n": ("p.yaml: nothing is called colour", "known"),
     "pipeline: {steps: {a: {command: 'true'}}}\ncommand: x\n": (
-        "p.yaml: command: stands beside pipeline:",
-        "write it into a step",
+        "p.yaml: command: stands beside pipeline:", "write it into a step",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("wrong", [*WRONG, *TEXTS])

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from turnout.client import search_file
 from turnout.client.mapping_file import read_mapping
 from turnout.client.preparing import Wish
+from turnout.client.yaml_text import Lines
 from turnout.errors import InvalidInput, NotFound
+from turnout.model.acyclic import acyclic
 from turnout.pipeline import native
 from turnout.pipeline.native.model import Step
+from turnout.pipeline.native.problems import Locate
 from turnout.pipeline.plan import Plan
 
 #: What Metapipe's files are called.
@@ -45,11 +49,12 @@ def from_file(path: Path, shared: Path | None = None) -> PipelineFile:
     the file says."""
     if path.suffix in SUFFIXES:
         return _from_metapipe(path, shared)
-    content = read_mapping(path, largest=_LARGEST)
-    if _PIPELINE not in content:
-        hint = f"write `pipeline:` there, with `steps:` below it; files of Metapipe's end in {SUFFIXES[0]}"
-        raise InvalidInput(f"{path.name} is no pipeline", hint=hint)
-    return _from_native(content, path, shared)
+    with acyclic():
+        content = read_mapping(path, largest=_LARGEST)
+        if _PIPELINE not in content:
+            hint = f"write `pipeline:` there, with `steps:` below it; files of Metapipe's end in {SUFFIXES[0]}"
+            raise InvalidInput(f"{path.name} is no pipeline", hint=hint)
+        return _from_native(content, path, shared)
 
 
 def _from_native(content: dict[str, Any], path: Path, shared: Path | None) -> PipelineFile:
@@ -63,14 +68,15 @@ def _from_native(content: dict[str, Any], path: Path, shared: Path | None) -> Pi
     if shared is None and written is not None:
         shared = path.parent / Path(written).expanduser()
     place = "" if shared is None else shared_directory(shared)
-    pipeline = native.read(block, path.name, search_file.JOB_KEYS)
+    locate = _locate(path)
+    pipeline = native.read(block, path.name, search_file.JOB_KEYS, locate)
     if "command" in content:
         raise InvalidInput(f"{path.name}: command: stands beside pipeline:", hint="write it into a step")
     common = _wish(content, path)
     code = common.code or path.parent.resolve()
     plan = native.plan(pipeline, files_in(Path(place) if place else code))
     of_all = {key: value for key, value in content.items() if key not in _OF_WHOLE}
-    wishes = alike(pipeline.steps, lambda step: _wish({**of_all, **step.job}, path, f"steps.{step.name}").wish)
+    wishes = alike(pipeline.steps, lambda step: _wish({**of_all, **step.job}, path, f"steps.{step.name}", locate).wish)
     said = {step.name: [key for key, value in step.job.items() if value is not None] for step in pipeline.steps}
     whole = common.wish
     return PipelineFile(plan, wishes, code, place, said, name=whole.name, tags=whole.tags, notify=whole.notify)
@@ -84,12 +90,20 @@ def shared_directory(path: Path) -> str:
     return str(path.absolute() if path.is_symlink() else path.resolve())
 
 
-def _wish(content: Mapping[str, Any], path: Path, where: str = "") -> search_file.JobFile:
+def _wish(content: Mapping[str, Any], path: Path, place: str = "", locate: Locate | None = None) -> search_file.JobFile:
     """What a job is to have besides its command."""
     try:
         return search_file.from_mapping({**content, "command": ""}, path.parent)
     except InvalidInput as error:
-        raise InvalidInput(": ".join(filter(None, [path.name, where, error.message])), hint=error.hint) from error
+        line = locate(place) if locate is not None else None
+        where = path.name if line is None else f"{path.name}:{line}"
+        raise InvalidInput(": ".join(filter(None, [where, place, error.message])), hint=error.hint) from error
+
+
+def _locate(path: Path) -> Locate:
+    """The file is read again, for only mistakes are asked about."""
+    lines = cache(lambda: Lines(path.read_text(encoding="utf-8-sig")))
+    return lambda place: lines().of([_PIPELINE, *filter(None, place.split("."))])
 
 
 def _from_metapipe(path: Path, shared: Path | None) -> PipelineFile:
@@ -153,6 +167,8 @@ def alike(steps: Iterable[Step], wish_of: Callable[[Step], Wish]) -> dict[str, W
 
 def _as_text(job: Mapping[str, object]) -> str | None:
     """The same for what is the same; None for what only Python has."""
+    if not job:
+        return ""
     try:
         return json.dumps(job)
     except (TypeError, ValueError):

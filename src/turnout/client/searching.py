@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from turnout.client.mapping_file import read_mapping as read_mapping
-from turnout.client.mapping_file import read_yaml
+from turnout.client.yaml_text import read_yaml
 from turnout.errors import InvalidInput
 from turnout.model.likeness import nearest
 from turnout.model.measures import parse_seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from turnout.pipeline.native.problems import Locate
 from turnout.pipeline.plan import Value
 
 #: Files of a step: one after the other, or by names (``{inputs.ref}``). Each is a path with places, or a pattern.
@@ -45,10 +46,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """Steps in the order in which they are written, no two of the same name. `where` is how errors begin: a file."""
+    """Steps in the order in which they are written, no two of the same name. `where` is how errors begin: a file, of
+    which `locate` knows the lines."""
 
     steps: tuple[Step, ...]
     where: str = ""
+    locate: Locate | None = field(default=None, compare=False)
 
 
 def by_name(files: Files) -> dict[str, str]:

@@ -31,7 +31,7 @@ def plan(pipeline: Pipeline, glob: Glob) -> Plan:
 
 
 def _plan(pipeline: Pipeline, glob: Glob) -> Plan:
-    problems = Problems(pipeline.where)
+    problems = Problems(pipeline.where, pipeline.locate)
     steps = outline(pipeline, problems)
     project = Project(glob)
     found = fan_out(steps, project, problems)

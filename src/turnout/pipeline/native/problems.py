@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from turnout.errors import InvalidInput
 
+#: The line of a file that a place is in, or the nearest that is written there.
+Locate = Callable[[str], int | None]
 _MOST_OF_A_PLACE = 3
 _MOST = 30
 
 
 class Problems:
-    """Gathers them. A step with many runs may have the same problem often: of each place, the first few are shown."""
+    """Gathers them. A step with many runs may have the same problem often: of each place, the first few are shown.
+    `where` is the file, if there is one."""
 
-    def __init__(self, where: str) -> None:
-        self._where = f"{where}: " if where else ""
+    def __init__(self, where: str, locate: Locate | None = None) -> None:
+        self._where = where
+        self._locate = locate
         self._found: dict[str, list[tuple[str, str]]] = {}
 
     def add(self, place: str, what: str, instead: str) -> None:
@@ -43,8 +49,10 @@ class Problems:
         shown = [f"{self._line(place, what)}; {instead}" for place, what, instead in lines[:_MOST]]
         more = sum(map(len, self._found.values())) - len(shown)
         if more:
-            shown.append(f"{self._where}… and more")
+            shown.append(f"{self._where}: … and more" if self._where else "… and more")
         raise InvalidInput("\n".join(shown), hint="mend these; a dry run looks at it again and changes nothing")
 
     def _line(self, place: str, what: str) -> str:
-        return f"{self._where}{place}: {what}" if place else f"{self._where}{what}"
+        number = self._locate(place) if self._locate is not None else None
+        where = self._where if number is None else f"{self._where}:{number}"
+        return ": ".join(filter(None, (where, place, what)))

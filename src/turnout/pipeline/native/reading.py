@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from turnout.model.likeness import nearest
 from turnout.pipeline.native import shapes
 from turnout.pipeline.native.model import Pipeline, Step
-from turnout.pipeline.native.problems import Problems
+from turnout.pipeline.native.problems import Locate, Problems
 
 #: The keys of a step that say what its runs are; all others are its job's.
 KEYS = ("command", "function", "args", "needs", "matrix", "each", "collect", "inputs", "outputs", "when")
@@ -23,19 +23,21 @@ _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SLIP = 0.8  # two keys that are as like as this are the same, misspelt
 
 
-def read(content: Mapping[str, object], where: str, job_keys: Collection[str] | None = None) -> Pipeline:
+def read(
+    content: Mapping[str, object], where: str, job_keys: Collection[str] | None = None, locate: Locate | None = None
+) -> Pipeline:
     """What is written below ``pipeline:``. `where` is what errors begin with, the name of the file.
 
     `job_keys` are what a step may say of its job; None = anything that is not nearly a key of ours. InvalidInput has
     all that is wrong, one line for each.
     """
-    problems = Problems(where)
+    problems = Problems(where, locate)
     for key in content:
         if key != "steps":
             problems.add("", f"nothing is called {key}", "write `steps:`, and the steps below it")
     steps = _read_steps(content.get("steps"), job_keys, problems)
     problems.check()
-    return Pipeline(steps=steps, where=where)
+    return Pipeline(steps=steps, where=where, locate=locate)
 
 
 def _read_steps(content: object, job_keys: Collection[str] | None, problems: Problems) -> tuple[Step, ...]:

@@ -59,7 +59,9 @@ class Shapes:
         return json.dumps(value) if isinstance(value, bool) else self.text("when")
 
     def args(self) -> dict[str, object]:
-        value = self._content.get("args", {})
+        value = self._content.get("args")
+        if value is None:
+            return {}
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             self._add("args", "are no names and values", "write `NAME: VALUE` below it")
             return {}
