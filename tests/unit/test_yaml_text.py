@@ -83,8 +83,8 @@ def test_a_mistake_in_a_large_text_is_told_at_once(monkeypatch: pytest.MonkeyPat
 def test_lines() -> None:
     text = "pipeline:\n  steps:\n    one: {command: x}\n    two:\n      needs: one\n\n      matrix: {k: [1]}\n"
     places = {
-        ("pipeline",): 1, ("pipeline", "steps", "one", "command"): 3, ("pipeline", "steps", "two", "matrix", "k", "0"): 7,
-        ("pipeline", "gone", "one"): 1, ("gone",): None, (): None,
+        ("pipeline",): 1, ("pipeline", "steps", "one", "command"): 3,
+        ("pipeline", "steps", "two", "matrix", "k", "0"): 7, ("pipeline", "gone", "one"): 1, ("gone",): None, (): None,
     }  # fmt: skip
     lines = Lines(text)
     assert {place: lines.of(place) for place in places} == places
