@@ -58,7 +58,7 @@ def test_nothing_to_do(failed: dict[str, Any], user: Cli, tmp_path: Path) -> Non
     (tmp_path / "mended").touch()
     resumed(user, failed["name"])
     (tmp_path / "log").unlink()
-    assert resumed(user, failed["name"]) == {"job": failed["name"], "steps": {}}
+    assert resumed(user, failed["name"]) == {"job": failed["name"], "steps": {}, "later": []}
     assert "nothing is missing: 12 completed" in user("resume", failed["name"]).stdout
     assert not (tmp_path / "log").exists()
 
@@ -103,6 +103,35 @@ def test_while_it_goes_on(user: Cli, project: Path, tmp_path: Path) -> None:
     assert user.json("show", answer["steps"]["b"][0])["state"] == "created"
     (tmp_path / "go").touch()
     assert user.json("attach", told["job"])["state"] == "completed" and (tmp_path / "b").exists()
+
+
+def test_a_step_that_something_under_way_needs_stays_until_that_is_over(
+    user: Cli, project: Path, tmp_path: Path
+) -> None:
+    """And is then done again with all that was made of it: it tells of what is so no more."""
+    steps = f"""
+    a: {{command: 'test -e {tmp_path}/mended'}}
+    told: {{command: 'test -e {tmp_path}/mended && echo well > told || echo bad > told', needs: a, when: always,
+            outputs: told}}
+    slow: {{command: 'until test -e {tmp_path}/go; do sleep 0.1; done'}}
+    page: {{command: cat told, needs: [told, slow]}}
+    """
+    job = user.json("pipeline", "-d", written(project, steps))["job"]
+    wait_until(lambda: states(user.json("show", job))["told"] == {"completed": 1}, 30.0)
+    (tmp_path / "mended").touch()
+    done = user("resume", "-d", job)
+    assert "1 run again, of a" in done.stdout
+    assert (
+        f"told stays as it is, for something that is under way needs it; when that is over, type `turnout resume {job}`"
+        in done.stderr
+    )
+    (tmp_path / "go").touch()
+    assert user.json("attach", job)["state"] == "completed"
+    assert user("logs", "page").stdout == "bad\n"
+    view = resumed(user, job)
+    assert states(view) == {name: {"completed": 1} for name in ("a", "told", "slow", "page")}
+    assert user("logs", "page").stdout == "well\n"
+    assert "nothing is missing" in user("resume", job).stdout
 
 
 def test_a_search_that_was_given_up(user: Cli, project: Path, tmp_path: Path) -> None:

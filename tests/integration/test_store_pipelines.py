@@ -38,6 +38,7 @@ from turnout.store.queue import live_runs
 from turnout.store.store import Store
 from turnout.store.tallies import job_counts, state_of
 from turnout.store.writer import Tx
+from turnout.wire import manifest
 from turnout.wire.messages import Grant
 
 _KEYS = count()
@@ -518,9 +519,9 @@ def due(lab: Lab) -> list[str]:
     return [each.name for each in lab.read(pipelines.due_steps)]
 
 
-def make(lab: Lab, pipe: Pipeline, step: str, *needs: Sequence[int], outputs: tuple[str, ...] = ()) -> None:
-    runs = [RunSpec(argv=(step, str(number)), outputs=outputs) for number, _ in enumerate(needs, 1)]
-    lab.store.write(lambda tx: pipelines.insert_late_runs(tx, pipe.jobs[step], runs, needs))
+def make(lab: Lab, pipe: Pipeline, step: str, count: int = 1) -> None:
+    runs = [RunSpec(argv=(step, str(number))) for number in range(1, count + 1)]
+    lab.store.write(lambda tx: pipelines.insert_late_runs(tx, pipe.jobs[step], runs))
 
 
 def test_a_late_step_is_due_when_all_that_it_needs_is_over_well(lab: Lab) -> None:
@@ -541,9 +542,9 @@ def test_its_runs_are_made_once(lab: Lab) -> None:
     pipe = submitted(lab, step("a"), step("late", late=LATE, needs=(0,)), step("c", needs=(1,)))
     agent = lab.agent()
     do(agent)
-    make(lab, pipe, "late", (), ())
+    make(lab, pipe, "late", 2)
     before = lab.everything()
-    make(lab, pipe, "late", (), ())
+    make(lab, pipe, "late", 2)
     assert lab.everything() == before and due(lab) == []
     assert pipe.open()["late"] == 2 and pipe.states("late.1", "late.2", "c") == ["queued", "queued", "created"]
     assert do(agent) == ["late.1", "late.2"]
@@ -554,7 +555,7 @@ def test_hubs_that_make_them_at_once_make_them_once(lab: Lab) -> None:
     pipe = submitted(lab, step("a"), step("late", late=LATE, needs=(0,)))
     do(lab.agent())
     with lab.twin() as other:
-        at_once(partial(make, lab, pipe, "late", (), ()), partial(make, other, pipe, "late", (), ()))
+        at_once(partial(make, lab, pipe, "late", 2), partial(make, other, pipe, "late", 2))
     assert pipe.open()["late"] == 2 and do(lab.agent()) == ["late.1", "late.2"]
 
 
@@ -568,7 +569,7 @@ def test_one_stands_for_the_runs_that_will_not_be_made(lab: Lab) -> None:
     assert due(lab) == [] and pipe.open() == dict.fromkeys(pipe.jobs, 0)
     assert pipe.state == "failed" and pipe.counts == {"failed": 1, "cancelled": 3}
     before = lab.everything()
-    make(lab, pipe, "late", (), ())
+    make(lab, pipe, "late", 2)
     assert lab.everything() == before
 
 
@@ -632,8 +633,11 @@ def asking(name: str, *needs: int, when: str = "always") -> Step:
     return replace(made, spec=replace(made.spec, name=name, late=planned.late.plain()))
 
 
-def take_up(lab: Lab, pipe: Pipeline) -> Any:
-    return lab.store.write(lambda tx: resume(tx, pipe.number))["steps"]
+def take_up(lab: Lab, pipe: Pipeline, *later: str) -> Any:
+    """The steps that are done again; `later` are those that should be, but for what is under way."""
+    told: Any = lab.store.write(lambda tx: resume(tx, pipe.number))
+    assert told["later"] == list(later)
+    return told["steps"]
 
 
 def test_a_late_step_that_bears_failures_waits_again_for_what_is_done_again(lab: Lab) -> None:
@@ -653,41 +657,122 @@ def test_runs_that_wait_for_runs_of_a_step_that_is_asked_again_are_made_anew(lab
     pipe = submitted(lab, step("a"), asking("x", 0), step("y", late=LATE, needs=(1,)), step("z", needs=(2,)))
     agent = lab.agent()
     do(agent, fails=["a.1"])
-    make(lab, pipe, "x", ())
+    make(lab, pipe, "x")
     do(agent)
-    make(lab, pipe, "y", pipe.ids("x.1"))
+    make(lab, pipe, "y")
     do(agent, fails=["y.1"])
     assert pipe.counts == {"completed": 1, "failed": 2, "cancelled": 1}
     assert list(take_up(lab, pipe)) == ["a", "x", "y", "z"] and due(lab) == []
     assert [step for step in ("x", "y") if pipe.columns(step)["blocked"] == 1] == ["x", "y"]
     assert do(agent) == ["a.1"] and due(lab) == ["x"]
-    make(lab, pipe, "x", ())
+    make(lab, pipe, "x")
     assert do(agent) == ["x.1"] and due(lab) == ["y"]
-    make(lab, pipe, "y", ())
+    make(lab, pipe, "y")
     assert [do(agent), do(agent)] == [["y.1"], ["z.1"]]
     assert (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
 
 
-def test_what_is_under_way_is_made_anew_by_who_resumes_after_its_end(lab: Lab) -> None:
-    """What one of its runs was made of is done again. Alone, the one that failed would be given nothing."""
+def test_what_is_under_way_keeps_what_it_was_made_of(lab: Lab) -> None:
+    """What it reads would be gone. Who resumes the pipeline after that has it made anew, with what follows."""
     pipe = submitted(lab, step("a"), asking("x", 0), step("u", late=LATE, needs=(1,)))
     agent = lab.agent()
     do(agent, fails=["a.1"])
-    make(lab, pipe, "x", ())
+    make(lab, pipe, "x")
     do(agent)
-    make(lab, pipe, "u", pipe.ids("x.1"), pipe.ids("x.1"))
+    make(lab, pipe, "u", 2)
     first, second = agent.take()
     agent.tell(*end(first, 3))
-    assert list(take_up(lab, pipe)) == ["a", "x"]
-    assert do(agent) == ["a.1"]
-    make(lab, pipe, "x", ())
-    assert do(agent) == ["x.1"]
+    assert list(take_up(lab, pipe, "x")) == ["a", "u"]
+    assert do(agent) == ["a.1", "u.1"] and due(lab) == []
     agent.tell(*end(second))
-    assert (pipe.state, due(lab)) == ("failed", [])
-    assert list(take_up(lab, pipe)) == ["u"] and due(lab) == ["u"]
-    make(lab, pipe, "u", pipe.ids("x.2"), pipe.ids("x.2"))
+    assert (pipe.state, due(lab)) == ("completed", [])
+    assert list(take_up(lab, pipe)) == ["x", "u"] and due(lab) == ["x"]
+    make(lab, pipe, "x")
+    assert do(agent) == ["x.1"] and due(lab) == ["u"]
+    make(lab, pipe, "u", 2)
     assert do(agent) == ["u.1", "u.2"] and pipe.state == "completed"
     assert take_up(lab, pipe) == {}
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_waits_behind_it_is_given_what_it_left(lab: Lab, waits: bool) -> None:
+    """Whether it still waits for others, or is in the queue."""
+    pipe = submitted(lab, step("z"), asking("x", 0), step("b"), step("c", needs=(1, 2)), step("d", needs=(3,)))
+    agent = lab.agent()
+    z, b = agent.take()
+    agent.tell(*end(z, 3))
+    lab.store.write(lambda tx: pipelines.insert_late_runs(tx, pipe.jobs["x"], leaving("x", 1).runs))
+    (x,) = agent.take()
+    agent.tell(*end(x, manifest="m1"))
+    if not waits:
+        agent.tell(*end(b))
+    assert list(take_up(lab, pipe, "x")) == ["z"]
+    if waits:
+        agent.tell(*end(b))
+    given = {_label(grant): grant for grant in agent.take()}
+    assert given.keys() == {"z.1", "c.1"} and given["c.1"].inputs == [("m1", ["out/*"])]
+    for grant in given.values():
+        agent.tell(*end(grant))
+    assert do(agent) == ["d.1"] and (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
+    assert list(take_up(lab, pipe)) == ["x", "c", "d"], "all that was made of what has changed"
+    make(lab, pipe, "x")
+    assert [do(agent), do(agent), do(agent)] == [["x.1"], ["c.1"], ["d.1"]]
+    assert (pipe.open(), pipe.state, take_up(lab, pipe)) == (dict.fromkeys(pipe.jobs, 0), "completed", {})
+
+
+def test_what_was_made_of_single_runs_that_are_made_anew_is_made_anew(lab: Lab) -> None:
+    pairs = ((2, 0),), ((2, 1),)
+    steps = step("a"), asking("x", 0), step("b", 2, needs=(1,)), step("c", 2, singly=pairs), step("d", 2)
+    pipe, agent = submitted(lab, *steps), lab.agent()
+    do(agent, fails=["a.1"])
+    make(lab, pipe, "x")
+    assert [do(agent), do(agent), do(agent)] == [["x.1"], ["b.1", "b.2"], ["c.1", "c.2"]]
+    assert {step: len(runs) for step, runs in take_up(lab, pipe).items()} == {"a": 1, "x": 0, "b": 2, "c": 2}
+    assert do(agent) == ["a.1"]
+    make(lab, pipe, "x")
+    assert [do(agent), do(agent), do(agent)] == [["x.1"], ["b.1", "b.2"], ["c.1", "c.2"]]
+    assert (pipe.open(), pipe.counts) == (dict.fromkeys(pipe.jobs, 0), {"completed": 8})
+
+
+def test_a_late_step_is_made_of_the_files_that_count(lab: Lab, tmp_path: Path) -> None:
+    """In our own language: what is found the second time, and nothing of the first."""
+    texts = {
+        "z": {"command": "z"},
+        "a": {"command": "a", "needs": "z", "when": "always", "outputs": "out/*.txt"},
+        "l": {"command": "l {file}", "each": "out/*.txt", "needs": "a"},
+    }  # fmt: skip
+    planned = plan(read({"steps": texts}, "p.yaml"), lambda pattern: []).steps
+    steps = [step(each.name, late=each.late.plain() if each.late else None) for each in planned]
+    needs = {"z": (), "a": (0,), "l": (1,)}
+    pipe = submitted(lab, *(
+        replace(made, spec=replace(made.spec, needs=needs[each.name], bears_failures=each.bears_failures))
+        for made, each in zip(steps, planned, strict=True)
+    ))  # fmt: skip
+    agent, blobs = lab.agent(), BlobStore(tmp_path)
+    expander = Expander(lab.store, blobs, lambda job: None)
+
+    def left(*files: str) -> str:
+        whole = manifest.encode([manifest.Entry(file, 0o644, 1, manifest.digest_of(b"x")) for file in files])
+        blobs.put_many([(manifest.digest_of(b"x"), b"x"), (manifest.digest_of(whole), whole)])
+        return manifest.digest_of(whole)
+
+    def do_all(*files: str, fails: str) -> list[str]:
+        """What `l` does after `a` has left these."""
+        assert expander.look()
+        (grant,) = agent.take()
+        agent.tell(*end(grant, manifest=left(*files)))
+        assert expander.look()
+        grants = agent.take()
+        for grant in grants:
+            agent.tell(*end(grant, int(grant.argv[-1].endswith(fails))))
+        return [grant.argv[-1] for grant in grants]
+
+    do(agent, fails=["z.1"])
+    assert do_all("out/1.txt", "out/2.txt", fails="2.txt") == ["l out/1.txt", "l out/2.txt"]
+    assert list(take_up(lab, pipe)) == ["z", "a", "l"]
+    do(agent)
+    assert do_all("out/3.txt", fails="none") == ["l out/3.txt"]
+    assert (pipe.counts, pipe.state) == ({"completed": 3}, "completed")
 
 
 def test_after_one_of_its_steps_was_deleted(lab: Lab) -> None:
@@ -708,10 +793,10 @@ def test_runs_that_are_due_no_more_are_not_made(lab: Lab) -> None:
     assert due(lab) == ["late"]
     take_up(lab, pipe)
     before = lab.everything()
-    make(lab, pipe, "late", ())
+    make(lab, pipe, "late")
     assert lab.everything() == before and due(lab) == []
     assert do(agent) == ["a.1"] and due(lab) == ["late"]
-    make(lab, pipe, "late", ())
+    make(lab, pipe, "late")
     assert do(agent) == ["late.1"] and pipe.open()["late"] == 0
 
 
@@ -806,7 +891,7 @@ def test_what_was_skipped_for_a_condition_that_is_asked_again_is_done_if_that_ho
     assert pipe.counts == {"failed": 1, "skipped": 6}
     assert list(take_up(lab, pipe)) == ["a", "late", "c", "d", "e"]
     assert do(agent) == ["a.1"] and due(lab) == ["late"]
-    make(lab, pipe, "late", ())
+    make(lab, pipe, "late")
     assert do(agent) == ["late.1"]
     assert [do(agent), do(agent), do(agent)] == [["c.1", "c.2"], ["d.1", "d.2"], ["e.1"]]
     assert (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
@@ -832,13 +917,13 @@ def test_a_run_is_given_what_the_runs_left_that_it_waited_for(lab: Lab) -> None:
     assert given == {"one.1": [("m2", ["out/*"])], "all.1": [("m1", ["out/*"]), ("m2", ["out/*"])]}
 
 
-def test_a_late_run_is_given_what_it_was_made_for(lab: Lab) -> None:
+def test_a_late_run_is_given_all_that_was_left_before_it(lab: Lab) -> None:
     pipe = submitted(lab, step("a", job=leaving("a", 2)), step("late", late=LATE, needs=(0,)))
     agent = lab.agent()
     for number, grant in enumerate(agent.take(), 1):
         agent.tell(*end(grant, manifest=f"m{number}"))
-    make(lab, pipe, "late", *([run] for run in pipe.ids("a.1", "a.2")))
-    assert [grant.inputs for grant in agent.take()] == [[("m1", ["out/*"])], [("m2", ["out/*"])]]
+    make(lab, pipe, "late", 2)
+    assert [grant.inputs for grant in agent.take()] == [[("m1", ["out/*"]), ("m2", ["out/*"])]] * 2
 
 
 def test_it_is_given_the_same_when_it_is_tried_again(lab: Lab) -> None:
@@ -868,7 +953,7 @@ def test_how_a_pipeline_stands(lab: Lab) -> None:
     assert (pipe.state, pipe.counts) == ("running", {"completed": 2, "queued": 1, "created": 1})
     do(agent)
     assert (pipe.state, pipe.counts) == ("running", {"completed": 3, "created": 1})
-    make(lab, pipe, "late", (), ())
+    make(lab, pipe, "late", 2)
     assert (pipe.state, pipe.counts) == ("running", {"completed": 3, "queued": 2})
     do(agent)
     assert (pipe.state, pipe.counts) == ("completed", {"completed": 5})

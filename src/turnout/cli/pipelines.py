@@ -72,10 +72,16 @@ def resume(job: str, *, detach: bool, json: bool) -> int:
     client = Client()
     answer = client.resume_pipeline(job)
     job, steps = answer["job"], answer["steps"]
-    if detach or not steps:
-        render.print_json(answer) if json else print(f"{job}: {_resumed(client, job, steps)}")
+    is_told = detach or not steps
+    if not (is_told and json):
+        print(f"{job}: {_resumed(client, job, steps)}", file=sys.stdout if is_told else sys.stderr)
+    for step in answer["later"]:
+        hint = f"when that is over, type `turnout resume {job}` once more"
+        print(f"{job}: {step} stays as it is, for something that is under way needs it; {hint}", file=sys.stderr)
+    if is_told:
+        if json:
+            render.print_json(answer)
         return 0
-    print(f"{job}: {_resumed(client, job, steps)}", file=sys.stderr)
     return _follow(client, job, json=json)
 
 

@@ -90,7 +90,7 @@ class Expander:
             leavers = leaving.leavers(connection, step.job)
             spec = load_jobs(connection, {step.job})[step.job].spec
         try:
-            decided = partial(_make, step=step, made=self._made(step, spec, leavers), leavers=leavers)
+            decided = partial(_make, step=step, made=self._made(step, spec, leavers))
         except (InvalidInput, Skipped) as error:
             decided = partial(_give_up, job=step.job, why=_why_not(error))
         self._store.write(lambda tx: decided(tx) if _is_still_so(tx, step.job, leavers) else None)
@@ -197,13 +197,12 @@ def _is_still_so(tx: Tx, job: int, leavers: Mapping[str, Sequence[Leaver]]) -> b
     return pipelines.is_due(tx, job) and leaving.leavers(tx.connection, job) == leavers
 
 
-def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan], leavers: Mapping[str, Sequence[Leaver]]) -> None:
+def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan]) -> None:
     runs = [
         RunSpec(argv=run.argv, params=dict(run.values), label=name_of(step.name, run), outputs=run.outputs)
         for run in made
     ]
-    needs = [[leavers[place.step][place.run].place for place in run.needs] for run in made]
-    ids = pipelines.insert_late_runs(tx, step.job, runs, needs)
+    ids = pipelines.insert_late_runs(tx, step.job, runs)
     ledger = Ledger(tx)
     if carry(tx, ledger, ids):
         settle(tx, ledger)

@@ -20,14 +20,14 @@ from turnout.store.writer import Tx
 def settle(tx: Tx, ledger: Ledger) -> None:
     """Tells those whom the ends in this transaction concern, and so on with what ends for that. Wakes who waits for the
     end of a job, and nodes when there is something to take again. Call it before the ledger is flushed."""
-    told: set[int] = set()
-    while fresh := [record for record in ledger.ended() if record.id not in told]:
-        told.update(record.id for record in fresh)
+    is_any = False
+    while fresh := ledger.newly_ended():
+        is_any = True
         _tell_parents(ledger, fresh, tx.now)
         of_steps = [record for record in fresh if record.step]
         if of_steps:
             _Followers(tx, ledger).tell(of_steps)
-    if told:
+    if is_any:
         tx.touch("jobs", "runs")
     if ledger.has_requeued():
         tx.touch("queue")

@@ -110,15 +110,29 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> Written
     return written
 
 
-def insert_runs(tx: Tx, job: int, spec: JobSpec, blocked: Sequence[int] | None = None) -> Written:
+class MoreRuns(NamedTuple):
     """Further outer runs of a job that is there. Those of a step are `blocked`: each waits for so many others."""
-    first, base = _reserve_runs(tx, spec)
-    written = Written(job, range(first, first + spec.outer_runs), range(base, base + spec.outer_runs))
-    rows = NewRows(tx.now)
-    made = _made(tx, job) if spec.direct and spec.nodes is None else 0
-    rows.add_runs(job, written.runs, written.ids, spec, blocked=blocked, made=made)
+
+    job: int
+    spec: JobSpec
+    blocked: Sequence[int] | None = None
+
+
+def insert_runs(tx: Tx, wanted: Sequence[MoreRuns]) -> list[Written]:
+    """Of each job's."""
+    counts = [each.spec.outer_runs for each in wanted]
+    run, base = next_numbers(tx, "run", sum(counts)), next_numbers(tx, "run_id", sum(counts))
+    rows, found = NewRows(tx.now), []
+    for (job, spec, blocked), count in zip(wanted, counts, strict=True):
+        written = Written(job, range(run, run + count), range(base, base + count))
+        made = _made(tx, job) if spec.direct and spec.nodes is None else 0
+        rows.add_runs(job, written.runs, written.ids, spec, blocked=blocked, made=made)
+        if rows.is_many:
+            rows.write(tx)
+        found.append(written)
+        run, base = run + count, base + count
     rows.write(tx)
-    return written
+    return found
 
 
 def set_commands(tx: Tx, job: int, runs: Sequence[RunSpec]) -> None:
@@ -131,7 +145,8 @@ def set_commands(tx: Tx, job: int, runs: Sequence[RunSpec]) -> None:
 
 def add_parents(tx: Tx, job: Job) -> Sequence[int]:
     """Further outer runs of a search whose own are over; their numbers."""
-    return insert_runs(tx, job.id, dataclasses.replace(job.spec, held=False)).runs
+    (written,) = insert_runs(tx, [MoreRuns(job.id, dataclasses.replace(job.spec, held=False))])
+    return written.runs
 
 
 def load_jobs(connection: sa.Connection, ids: set[int]) -> dict[int, Job]:

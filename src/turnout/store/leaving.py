@@ -36,11 +36,10 @@ _LEAVER = tuple(_RUNS.c[name] for name in ("id", "label", "params", "after", "ou
 
 
 class Leaver(NamedTuple):
-    """A run of a step that is over, and may have left something: `after` is the manifest of that. `place` is the run
-    that others wait for: of a search, whose best run this is, its parent."""
+    """A run of a step that is over, and may have left something: `after` is the manifest of that. Of a search, it is
+    the best run."""
 
     id: int
-    place: int
     label: str
     values: dict[str, Any]
     after: str | None
@@ -86,7 +85,7 @@ def told_of_outputs(connection: sa.Connection, runs: Collection[int]) -> dict[in
 
 def _leaver(row: Any) -> Leaver:
     return Leaver(
-        row.id, row.id, row.label or "", json.loads(row.params), row.after,
+        row.id, row.label or "", json.loads(row.params), row.after,
         json.loads(row.outputs) if row.outputs else [], RunState(row.state), row.reason,
     )  # fmt: skip
 
@@ -94,7 +93,7 @@ def _leaver(row: Any) -> Leaver:
 def _standing_for(parent: Leaver, best: Leaver) -> Leaver:
     """The best run of a search, as if it were that of the step: it was asked for what its parent was, and may have been
     ended early, which makes the search no worse."""
-    return best._replace(place=parent.id, label="", outputs=parent.outputs, state=parent.state, reason=parent.reason)
+    return best._replace(label="", outputs=parent.outputs, state=parent.state, reason=parent.reason)
 
 
 def _best(connection: sa.Connection, search: int) -> Leaver | None:

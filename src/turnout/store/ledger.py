@@ -104,6 +104,9 @@ class Ledger:
         self._born: dict[int, Birth] = {}
         self._events: list[tuple[Any, ...]] = []
         self._ended_scripts: list[tuple[Any, ...]] = []
+        self._ended: list[int] = []
+        self._told = 0
+        """of so many of those that ended somebody was told"""
 
     def load(self, ids: Iterable[int]) -> None:
         """Reads (and on PostgreSQL locks, in id order) the runs not read yet. Unknown ids are left out."""
@@ -127,6 +130,8 @@ class Ledger:
             self._ended_scripts.append(_script_end(before, step, self._tx.now))
         record = self._append(step.record, step.events)
         self._new[record.id] = record
+        if record.state in TERMINAL and before.state not in TERMINAL:
+            self._ended.append(record.id)
         return record
 
     def note(self, run: int, name: EventName, data: Data) -> None:
@@ -139,7 +144,12 @@ class Ledger:
 
     def ended(self) -> list[RunRecord]:
         """The runs that this transaction brought to a terminal state so far."""
-        return [new for run, new in self._new.items() if new.state in TERMINAL and self._old[run].state not in TERMINAL]
+        return [self._new[run] for run in self._ended]
+
+    def newly_ended(self) -> list[RunRecord]:
+        """Those of them that this was not told of yet."""
+        fresh, self._told = self._ended[self._told :], len(self._ended)
+        return [self._new[run] for run in fresh]
 
     def has_requeued(self) -> bool:
         """Whether a run that was on a node is in the queue again."""
@@ -160,6 +170,8 @@ class Ledger:
         self._old.update(self._new)
         self._events.clear()
         self._ended_scripts.clear()
+        self._ended.clear()
+        self._told = 0
 
     def _insert_born(self) -> None:
         rows = []

@@ -18,6 +18,7 @@ from turnout.store import schema
 from turnout.store.belonging import OF_STEP
 from turnout.store.bulk import Bulk
 from turnout.store.jobs import (
+    MoreRuns,
     Written,
     insert_environment,
     insert_job,
@@ -209,25 +210,19 @@ def due_steps(connection: sa.Connection) -> list[LateStep]:
     return [LateStep(row.id, row.step, json.loads(row.late)) for row in connection.execute(select.order_by(_JOBS.c.id))]
 
 
-def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec], needs: Sequence[Sequence[int]]) -> Sequence[int]:
-    """The runs of a late step, unless somebody made them, or had something before it done again; their ids. Where each
-    says which runs it needed, only those count from now on."""
+def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec]) -> Sequence[int]:
+    """The runs of a late step, unless somebody made them, or had something before it done again; their ids."""
     if not is_due(tx, job) or not give_up_late(tx, job):
         return ()
     spec = replace(load_jobs(tx.connection, {job})[job].spec, runs=tuple(runs))
-    ids = insert_runs(tx, job, spec, [0] * spec.outer_runs).ids
+    (written,) = insert_runs(tx, [MoreRuns(job, spec, [0] * spec.outer_runs)])
     if spec.search is not None:
         set_commands(tx, job, runs)
         begin_search(tx, job, spec)
-    values = {"open": _JOBS.c.open + len(ids), "run_count": spec.commands}
+    values = {"open": _JOBS.c.open + len(written.ids), "run_count": spec.commands}
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == job).values(values))
-    if all(needs):
-        tx.connection.execute(_STEP_NEEDS.delete().where(_STEP_NEEDS.c.job_id == job))
-        _INSERT_RUN_NEEDS.execute(
-            tx.connection, [(on, run) for run, each in zip(ids, needs, strict=True) for on in sorted(set(each))]
-        )
     tx.touch("queue", f"job:{job}", "runs")
-    return ids
+    return written.ids
 
 
 def late_steps(tx: Tx, pipeline: int | None) -> list[int]:
@@ -275,7 +270,8 @@ def insert_stand_in(tx: Tx, job: int) -> Sequence[int]:
     argv = spec.display[1:] if spec.script is not None else spec.display  # shown is the script's name before them
     plain = replace(spec, runs=(RunSpec(argv=argv),), search=None, also=(), held=False, nodes=None)
     tx.connection.execute(_JOBS.update().where(_JOBS.c.id == job).values(open=_JOBS.c.open + 1))
-    return insert_runs(tx, job, plain, [1]).ids
+    (written,) = insert_runs(tx, [MoreRuns(job, plain, [1])])
+    return written.ids
 
 
 def _less(tx: Tx, less: sa.Executable, counts: Mapping[int, int]) -> dict[int, Waiting]:

@@ -36,7 +36,7 @@ class Expander:
 
     def _expand(self, job: int) -> None:
         try:
-            made, left = unmade.plan(self._disk, job)
+            made = unmade.plan(self._disk, job)
         except InvalidInput as error:
             why = Why(error.message, Reason.UNMADE)
             self._write(lambda tx: _give_up(tx, job, why))
@@ -45,7 +45,7 @@ class Expander:
             skipped = Why(str(error), Reason.CONDITION)
             self._write(lambda tx: _give_up(tx, job, skipped))
             return
-        self._write(lambda tx: unmade.make(tx, job, made, left))
+        self._write(lambda tx: unmade.make(tx, job, made))
 
 
 def put_off(hub: Hub, expand: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from turnout.model.ids import parse_job_name
 from turnout.model.pipeline import PipelineSpec, StepSpec
 from turnout.model.state import Reason, RunState
 from turnout.schedule.record import RunRecord
-from turnout.store.belonging import OF_STEP, REPLACED
+from turnout.store.belonging import OF_STEP
 from turnout.testing.simulator.checks import Broken
 from turnout.testing.simulator.command import Truth, left_in, manifest_of
 from turnout.testing.simulator.memory import Disk
@@ -66,22 +66,15 @@ def check_pipelines(disk: Disk, person: Person, truths: dict[Attempt, Truth], ki
 
 
 def _check_resumed(disk: Disk, pipeline: Pipeline, truths: dict[Attempt, Truth], *, is_cut: bool) -> None:
-    """By what the store says each waited for, because other runs than those of which people were told took places. What
-    completed is not done again, also where a condition before it is asked again."""
+    """By what the store says each waited for, because other runs than those of which people were told took places."""
     graph = disk.graph
-    asked_again = {
-        disk.rows[run].job
-        for run, record in disk.records.items()
-        if record.step == REPLACED and record.state is RunState.COMPLETED
-    }
     for step, job in enumerate(pipeline.jobs):
         whole = {on for on, each in graph.step_needs if each == job}
         outer = [run for run, record in disk.records.items() if record.step == OF_STEP and disk.rows[run].job in whole]
         for run in pipeline.runs[step]:
             needed = [*outer, *(on for on, each in graph.run_needs if each == run)]
             record = disk.records[run]
-            is_old = record.state is RunState.COMPLETED and not asked_again.isdisjoint(whole)
-            if record.step == OF_STEP and record.attempt and not graph.steps[job].bears_failures and not is_old:
+            if record.step == OF_STEP and record.attempt and not graph.steps[job].bears_failures:
                 _check_began(disk, run, needed, truths)
                 _check_given(disk, run, needed, truths)
             is_lost = record.reason in (Reason.DEPENDENCY, Reason.CONDITION) and record.step == OF_STEP
@@ -153,9 +146,8 @@ def _executed(disk: Disk, run: int) -> list[int]:
 
 def _check_given(disk: Disk, run: int, needed: Sequence[int], truths: dict[Attempt, Truth]) -> None:
     """Each time it was executed, it had all that was left for it; and what is well left what it had to."""
-    single = {on for on, each in disk.graph.run_needs if each == run}
-    wanted = [each for each in dict.fromkeys(needed) if not _is_late(disk, run) or not single or each in single]
-    right = sorted(manifest_of(each, disk.records[each].attempt) for each in wanted if _has_left(disk, each))
+    left = [each for each in dict.fromkeys(needed) if _has_left(disk, each)]
+    right = sorted(manifest_of(each, disk.records[each].attempt) for each in left)
     for attempt in range(1, disk.records[run].attempt + 1):
         for given in truths.get((run, attempt), Truth()).inputs:
             if sorted(given) != right:
@@ -167,10 +159,6 @@ def _check_given(disk: Disk, run: int, needed: Sequence[int], truths: dict[Attem
 def _has_left(disk: Disk, run: int) -> bool:
     record = disk.records[run]
     return record.state is RunState.COMPLETED and bool(disk.rows[run].outputs) and not record.is_parent
-
-
-def _is_late(disk: Disk, run: int) -> bool:
-    return disk.graph.steps[disk.rows[run].job].late is not None
 
 
 def _check_late(disk: Disk, pipeline: Pipeline, step: int) -> None:

@@ -25,12 +25,10 @@ _RETRIES = (Retry(failures=1), Retry(failures=1), Retry(), Retry(failures=0, los
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Makes `own` runs, and one for each that is over: that waits for it alone if it goes `singly`. `most`: for no more
-    than so many of these. They have the `fates` in turn. `when` something before it was ``bad``, or all was ``good``:
-    else there are none."""
+    """Makes `own` runs, and one for each that is over; `most`: for no more than so many of these. They have the `fates`
+    in turn. `when` something before it was ``bad``, or all was ``good``: else there are none."""
 
     fates: Sequence[str]
-    singly: bool
     own: int
     most: int
     outputs: Sequence[str]
@@ -61,7 +59,6 @@ class Later:
                 argv=tuple(self.fates[number % len(self.fates)].split()),
                 values={**each, **_files(left, places, number - self.own)},
                 outputs=tuple(self.outputs),
-                needs=(places[number - self.own],) if self.singly and number >= self.own else (),
             )
             for number, each in enumerate(values)
         )
@@ -101,7 +98,7 @@ def _choose_step(
     if is_late:
         own, most = rng.choice((0, 0, 1, 2)), rng.choice((9, 9, 2, 0))
         when = rng.choice(("", "", "good", "bad"))
-        late = Later(fates, rng.random() < 0.5, own, most, outputs, when).plain()
+        late = Later(fates, own, most, outputs, when).plain()
     runs = () if is_late else tuple(RunSpec(argv=tuple(fate.split()), outputs=outputs) for fate in fates)
     job = _choose_job(rng, name, runs, targets)
     if is_plain:

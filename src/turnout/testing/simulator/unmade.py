@@ -15,8 +15,6 @@ from turnout.testing.simulator.command import left_in
 from turnout.testing.simulator.memory import Disk, StepRow, Tx
 from turnout.testing.simulator.planners import Later
 
-Numbered = dict[str, list[tuple[int, Left]]]
-
 
 def insert_pipeline(tx: Tx, spec: PipelineSpec) -> tuple[int, list[tuple[int, list[int]]]]:
     """Its job, and for each step its job and the numbers of its runs."""
@@ -77,48 +75,41 @@ def insert_stand_in(tx: Tx, job: int) -> list[int]:
     return [tx.disk.runs]
 
 
-def plan(disk: Disk, job: int) -> tuple[Sequence[RunPlan], Numbered]:
-    """What its runs are to be, and what that is made of, with the ids. InvalidInput when there are none, Skipped."""
+def plan(disk: Disk, job: int) -> Sequence[RunPlan]:
+    """What its runs are to be. InvalidInput when there are none, Skipped."""
     step = disk.graph.steps[job]
     assert step.late is not None
-    left = leavers(disk, job)
-    made = Later.of(step.late).expand({name: [each for _, each in runs] for name, runs in left.items()})
+    made = Later.of(step.late).expand(leavers(disk, job))
     if not made:
         raise InvalidInput("there is nothing to do it to", hint="see what the steps before it have left")
-    return made, left
+    return made
 
 
-def leavers(disk: Disk, job: int) -> Numbered:
-    """The runs of the steps that a step waited for, with what they left and how they ended."""
+def leavers(disk: Disk, job: int) -> dict[str, list[Left]]:
+    """What the runs of the steps left that a step waited for, and how they ended."""
     needed = {on for on, each in disk.graph.step_needs if each == job}
-    found: Numbered = {}
+    found: dict[str, list[Left]] = {}
     for run, record in sorted(disk.records.items()):
         row = disk.rows[run]
         if row.job in needed and record.step:
             files = (left_in(disk.after[run]),) if run in disk.after and record.state is RunState.COMPLETED else ()
             state = SKIPPED if record.reason is Reason.CONDITION else record.state
             left = Left(label=row.label, values=dict(row.params), files=files, state=state)  # type: ignore[arg-type]
-            found.setdefault(disk.graph.steps[row.job].name, []).append((run, left))
+            found.setdefault(disk.graph.steps[row.job].name, []).append(left)
     return found
 
 
-def make(tx: Tx, job: int, made: Sequence[RunPlan], left: Numbered) -> None:
+def make(tx: Tx, job: int, made: Sequence[RunPlan]) -> None:
     """The runs of a late step, unless somebody made them."""
     if tx.disk.graph.steps[job].blocked or not give_up_late(tx.disk, job):
         tx.seen.add("late runs made already")
         return
     tx.seen.add("late runs made")
-    graph, step, spec = tx.disk.graph, tx.disk.graph.steps[job], tx.disk.jobs[job]
+    step, spec = tx.disk.graph.steps[job], tx.disk.jobs[job]
     runs = tuple(
         RunSpec(argv=each.argv, params=dict(each.values), label=name_of(step.name, each), outputs=each.outputs)
         for each in made
     )
-    first = tx.disk.runs + 1
     family.insert_outer(tx, job, replace(spec, runs=runs), [0] * len(runs))
     step.open += len(runs)
-    if all(each.needs for each in made):
-        graph.step_needs = {(on, each) for on, each in graph.step_needs if each != job}
-        graph.run_needs |= {
-            (left[place.step][place.run][0], run) for run, each in enumerate(made, first) for place in each.needs
-        }
     tx.touched.add("queue")
