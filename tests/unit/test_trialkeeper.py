@@ -22,7 +22,7 @@ from turnout.errors import InvalidInput
 from turnout.plugin.provider import Launch, Phase
 from turnout.wire import frames, nni
 from turnout.wire.http import Unreachable
-from turnout.wire.messages import Attempt, Chunk, Fact, Grant, JobOrder, Orders, Welcome
+from turnout.wire.messages import Attempt, Chunk, Fact, Grant, JobOrder, Orders, Welcome, dump
 
 ORDER = {
     "address": ["/sockets/agent.sock", "file:relay.address", "tls:hub.example:7000#abc"], "token": "secret",
@@ -153,6 +153,21 @@ class TestBeginning:
         with pytest.raises(NotBegun, match=r"say hello first.*not executed") as end:
             Beginning(Refusing(), SilentBell(), "run1", 0.0).claim()
         assert end.value.code == 126
+
+
+def test_only_a_trial_that_goes_on_is_told_of_to_a_newer_hub() -> None:
+    """Its keeper cannot begin anew with a newer program. One that has none yet is better refused: see `Hello.fixed`."""
+    said: list[bool] = []
+
+    class Heard(Hub):
+        def _ask(self, path: str, body: bytes, timeout: float = 30.0) -> bytes:
+            said.append(json.loads(body)["fixed"])
+            return dump(Welcome(node="n", lease=30.0, idle=0.0, max_runs=1, fenced=[]))
+
+    hub = Heard({"address": "file:nowhere", "token": ""})
+    hub.hello([])
+    hub.hello([(1, 1)])
+    assert said == [False, True]
 
 
 #: The first process of a container: what the trial leaves becomes its own, and nobody else collects it.

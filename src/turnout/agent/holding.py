@@ -49,8 +49,8 @@ class Holding:
         self.welcome = _NOBODY
         self.is_contained = False
         """who started us has put us into the runs' container"""
-        self.is_anew = False
-        """this program was started again by itself"""
+        self.is_fixed = False
+        """the hub speaks another protocol, and beginning anew did not change ours"""
         self.is_leaving = False
         self.is_preparing = False
         self.trouble = ""

@@ -31,7 +31,7 @@ from turnout.agent.gpu_neighbours import Neighbours
 from turnout.agent.gpu_watch import GpuWatch
 from turnout.agent.gpus import Gpus
 from turnout.agent.holding import Holding, clock, poll_numbers
-from turnout.agent.hub import HubLine
+from turnout.agent.hub import HubLine, Refused
 from turnout.agent.intake import Intake
 from turnout.agent.launcher import Launcher, LauncherDied
 from turnout.agent.leavings import Leavings
@@ -46,6 +46,7 @@ from turnout.agent.teller import Denied, Teller
 from turnout.agent.views import Views
 from turnout.agent.watch import Watch
 from turnout.wire.messages import Stop
+from turnout.wire.protocol import PROTOCOL
 
 _PATHS = ("address", "directory", "cache")
 _GONE_HUB_SECONDS = 5.0  # an agent with nothing to do outlives its hub by this much
@@ -84,6 +85,9 @@ def run(order: Dict[str, Any], launcher: Launcher) -> Dict[str, Any]:
     except LauncherDied as error:
         say(f"{error}; beginning anew")
         _begin_anew({**order, "polls": next(numbers)}, launcher, began)
+    except Refused as error:
+        say(f"the hub will not have it: {error}; beginning anew")
+        _begin_anew({**order, "polls": next(numbers), "refused": PROTOCOL}, launcher, began)
     except Exception:
         say_error("a fault of the agent; beginning anew")
         _begin_anew({**order, "polls": next(numbers)}, launcher, began)
@@ -116,7 +120,7 @@ class Node:
         if "seconds" in order:
             self.holding.until = clock() + float(order["seconds"])
         self.holding.is_contained = bool(order.get("contained"))
-        self.holding.is_anew = bool(order.get("anew"))
+        self.holding.is_fixed = order.get("refused") == PROTOCOL
         self._gpus: Optional[GpuWatch] = None
         if source is not None and devices:
             self._gpus = GpuWatch(
@@ -299,7 +303,7 @@ def _begin_anew(order: Dict[str, Any], launcher: Launcher, began: float) -> NoRe
     tree.signal_process(tree.ProcessId(launcher.pid, tree.start_time(launcher.pid) or 0), signal.SIGKILL)
     launcher.close()
     with tempfile.TemporaryFile() as file:  # it has no name, and takes an order of any length
-        file.write(json.dumps({**order, "faults": faults, "anew": True}).encode())
+        file.write(json.dumps({**order, "faults": faults}).encode())
         file.seek(0)
         os.dup2(file.fileno(), 0)
     os.execv(sys.executable, [sys.executable, "-m", "turnout.agent"])

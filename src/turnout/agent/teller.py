@@ -106,8 +106,8 @@ class Teller:
 
     def _greet(self) -> None:
         held = [attempt.ref for attempt in self._holding.attempts.values()]
-        number, is_anew = self._holding.next_number(), self._holding.is_anew
-        hello = Hello(PROTOCOL, __version__, self._holding.facts, held, number, is_anew)
+        number, is_fixed = self._holding.next_number(), self._holding.is_fixed
+        hello = Hello(PROTOCOL, __version__, self._holding.facts, held, number, is_fixed)
         sent = clock()
         self._is_busy = True
         self._reporter.do(lambda: self._line.hello(hello), lambda answer: self._greeted(answer, sent))
@@ -116,9 +116,10 @@ class Teller:
         self._is_busy = False
         if isinstance(answer, Exception):
             self._put_off(answer)
-            self._refusals += isinstance(answer, Refused)
-            if self._refusals > _REFUSALS:  # perhaps it speaks a newer protocol, and so does what is installed here
-                raise answer
+            if isinstance(answer, Refused):
+                self._refusals += 1
+                if self._refusals > _REFUSALS:  # perhaps it speaks a newer protocol, and so does what is installed here
+                    raise answer
             return
         self._must_greet = False
         self._must_report = True

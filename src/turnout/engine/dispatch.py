@@ -16,7 +16,7 @@ from turnout.engine.report import Receipt, Telling, report
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.take import Jobs, Taken, Taker, held_by, job_orders, take
 from turnout.errors import Denied
-from turnout.schedule.record import Cause, Lost, RunRecord
+from turnout.schedule.record import Cause, Lost, Returned, RunRecord
 from turnout.store.agents import Agent, boot_of, set_kept, set_up
 from turnout.store.store import Store
 from turnout.store.writer import Tx
@@ -57,6 +57,8 @@ class Dispatch:
                 )
             if rebooted:
                 steer.lose(tx, agent.id, Lost(message="its machine was restarted"), keep=held)
+            elif hello.protocol != PROTOCOL:  # it is not told of anything that it does not have already
+                steer.lose(tx, agent.id, Returned(), keep=held)
             return held_by(tx, self._jobs, agent.id, max_runs)
 
         def answer(result: tuple[list[Grant], dict[Attempt, str | None]]) -> Welcome:

@@ -59,7 +59,7 @@ class WireRoutes:
 
     async def hello(self, request: Request) -> Response:
         message = _parse(_HELLO, await _body(request))
-        _check_protocol(message.protocol, oldest=OLDEST_HEARD if message.anew else PROTOCOL)
+        _check_protocol(message.protocol, oldest=OLDEST_HEARD if message.fixed else PROTOCOL)
         welcome = await asyncio.wrap_future(self._dispatch.welcome(_agent(request), message))
         return _json(welcome)
 

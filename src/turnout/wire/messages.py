@@ -57,8 +57,8 @@ class Hello:
     held: List[Attempt]
     number: int = 0
     """one of the numbers of polls: what was said before this and has a smaller one does not count any more"""
-    anew: bool = False
-    """it began anew before: it speaks no newer protocol"""
+    fixed: bool = False
+    """it will speak no newer protocol: it began anew for that already, or cannot"""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,6 @@
 #: directory. A hub refuses agents of another protocol, and those begin anew with what is installed then.
 PROTOCOL = 3
 
-#: What agents of this one and later tell is understood, if they began anew and speak no newer one: the program of a box
-#: or a cluster came with them. They get nothing more, finish what they have, and leave.
+#: What agents of this one and later tell is understood, if they will speak no newer one: the program of a box or a
+#: cluster came with them. They get nothing more, finish what they have, and leave.
 OLDEST_HEARD = 3

@@ -45,7 +45,8 @@ class Hub:
         return Hub(self._order, self._numbers)
 
     def hello(self, held: Sequence[Attempt]) -> Welcome:
-        message = Hello(PROTOCOL, __version__, _facts(), list(held), next(self._numbers))
+        is_fixed = bool(held)  # else whoever started it may start a newer one for this trial
+        message = Hello(PROTOCOL, __version__, _facts(), list(held), next(self._numbers), is_fixed)
         return messages.load_welcome(self._ask("/wire/hello", messages.dump(message)))
 
     def poll(self, held: Sequence[Attempt], wait: float) -> Orders:
