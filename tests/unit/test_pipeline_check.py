@@ -68,6 +68,9 @@ BAD: dict[str, tuple[Callable[[PipelineSpec], PipelineSpec], str]] = {
     "a run of a step that has none yet": (
         lambda sound: replace(sound, steps=(replace(A, runs=(), late={}), B)), "not before it",
     ),
+    "a run that it waits for twice": (
+        lambda sound: replace(sound, steps=(A, replace(B, run_needs=(((0, 1), (0, 1)),)))), "waits for a run twice",
+    ),
     "an environment that nobody inherits": (lambda sound: replace(sound, environments=({},)), "an environment"),
     "an environment that is not there": (
         lambda sound: replace(sound, terms=(Terms(job=PLAIN, environment=0),)), "an environment",

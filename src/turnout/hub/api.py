@@ -33,6 +33,7 @@ from turnout.model.ids import target_of
 from turnout.model.pipeline import PipelineSpec
 from turnout.model.search import Search
 from turnout.model.spec import JobSpec
+from turnout.pipeline.languages import late_from
 from turnout.spec.check import check
 from turnout.spec.pipelines import check_pipeline, jobs_of
 from turnout.store import naming, overviews, reads
@@ -140,7 +141,8 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     async def submit_steps(
         request: Request, spec: PipelineSpec, idempotency_key: Annotated[str, Header(min_length=8, max_length=128)]
     ) -> dict[str, Any]:
-        check_pipeline(spec)
+        await run_in_threadpool(_check_steps, spec)
+        await find(spec.job)
         for job in jobs_of(spec):
             await examine(job)
         spec = await run_in_threadpool(hub.adjusting.adjust_steps, spec)
@@ -159,6 +161,12 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
     async def examine(spec: JobSpec) -> None:
         """Whether it is sound, and what it names is here."""
         check(spec)
+        await find(spec)
+        if spec.search is not None:
+            await run_in_threadpool(check_search, spec.search, spec.before, hub.makers)
+
+    async def find(spec: JobSpec) -> None:
+        """What it names is here."""
         if spec.where not in hub.places():
             known = ", ".join(sorted({target_of(place) for place in hub.places()}))
             raise NotFound(f"no target {spec.target!r}", hint=f"known targets: {known}")
@@ -171,8 +179,6 @@ def make_router(store: Store, dispatch: Dispatch, notifier: Notifier, blobs: Blo
         if absent:
             hint = "submit it again: what is missing is sent then"
             raise InvalidInput("the snapshot, or a file of it, is not here", hint=hint)
-        if spec.search is not None:
-            await run_in_threadpool(check_search, spec.search, spec.before, hub.makers)
 
     @router.post("/searches/check")
     async def check_one_search(search: Search) -> dict[str, Any]:
@@ -244,6 +250,13 @@ def _cancel_elsewhere(cancels: Cancels, wanted: CancelRequest, there: There) -> 
     if wanted.job is not None:
         return cancels.job(there)
     return cancels.user(there, wanted.place) if wanted.all else cancels.runs(there)
+
+
+def _check_steps(spec: PipelineSpec) -> None:
+    check_pipeline(spec)
+    for step in spec.steps:
+        if step.late is not None:
+            late_from(step.late)
 
 
 def _check_digests(digests: list[str]) -> None:

@@ -13,8 +13,12 @@ _LATE: dict[str, Callable[[Mapping[str, Any]], Late]] = {"native": native.late_f
 
 
 def late_from(plain: Mapping[str, Any]) -> Late:
-    """What `plain` of a late step gave."""
+    """What `plain` of a late step gave. InvalidInput for anything else."""
     language = str(plain.get("language"))
     if language not in _LATE:
         raise InvalidInput(f"no language {language!r} is known here", hint="upgrade it: pip install --upgrade turnout")
-    return _LATE[language](plain)
+    try:
+        return _LATE[language](plain)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        what = f"what makes the runs of a step cannot be read: {error!r}"
+        raise InvalidInput(what, hint="submit it with `turnout pipeline`") from error

@@ -108,6 +108,8 @@ def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
     texts = [spec.script or "", spec.notify or "", *spec.tags.values(), *spec.after]
     if not all(map(_is_text, texts)):
         yield InvalidInput("a tag, pattern, script or notice is not UTF-8 text", hint="save or write it as UTF-8")
+    if spec.kind is CommandKind.PIPELINE:
+        yield InvalidInput("a pipeline has steps, and is none of another", hint="submit it with `turnout pipeline`")
     if spec.kind is CommandKind.COMMAND and any(not run.argv or not run.argv[0] for run in spec.runs):
         yield InvalidInput("an empty command", hint="write `turnout run COMMAND [ARGS…]`")
     if spec.kind is not CommandKind.COMMAND and spec.script is None:

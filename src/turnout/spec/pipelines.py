@@ -32,6 +32,8 @@ def check_pipeline(spec: PipelineSpec) -> None:
             raise InvalidInput(what, hint=_BY_A_CLIENT)
         if not _waits_for_what_is_before(step, counts, place):
             raise InvalidInput(f"step {step.name!r} waits for what is not before it", hint="put it behind that")
+        if any(len(set(needs)) < len(needs) for needs in step.run_needs):
+            raise InvalidInput(f"step {step.name!r} waits for a run twice", hint=_BY_A_CLIENT)
 
 
 def jobs_of(spec: PipelineSpec) -> list[JobSpec]:
