@@ -17,7 +17,7 @@ from tests.integration.storing import lab as lab
 from turnout.blobs.store import BlobStore
 from turnout.engine.desk import Desk
 from turnout.engine.expanding import Expander
-from turnout.engine.following import Why, give_up_step, settle
+from turnout.engine.following import Why, give_up_steps, settle
 from turnout.engine.resuming import resume
 from turnout.engine.submit import PipelineSubmission, submit_pipeline
 from turnout.errors import InvalidInput
@@ -588,7 +588,7 @@ def test_a_late_step_whose_runs_cannot_be_made_gives_up_who_waits_for_it(lab: La
 
     def give_up(tx: Tx) -> None:
         ledger = Ledger(tx)
-        give_up_step(tx, ledger, pipe.jobs["late"], Why("no file", Reason.UNMADE))
+        give_up_steps(tx, ledger, {pipe.jobs["late"]: Why("no file", Reason.UNMADE)})
         settle(tx, ledger)
         ledger.flush()
 
@@ -837,7 +837,7 @@ def test_a_step_is_not_decided_on_from_ends_that_count_no_more(lab: Lab, when: s
 def skip(lab: Lab, pipe: Pipeline, late: str) -> None:
     def work(tx: Tx) -> None:
         ledger = Ledger(tx)
-        give_up_step(tx, ledger, pipe.jobs[late], Why("it is not to be done", Reason.CONDITION))
+        give_up_steps(tx, ledger, {pipe.jobs[late]: Why("it is not to be done", Reason.CONDITION)})
         settle(tx, ledger)
         ledger.flush()
 

@@ -19,6 +19,9 @@ from turnout.home import Home, current_directory
 from turnout.model.state import TERMINAL
 from turnout.pipeline.plan import Plan
 
+_MOST_NAMES = 12
+_PATIENCE = 4.0  # times what it takes to see how a pipeline stands
+
 
 def submit(file: Path, options: Mapping[str, Any]) -> int:
     """Gives the exit code."""
@@ -87,7 +90,9 @@ def resume(job: str, *, detach: bool, json: bool) -> int:
 
 def _resumed(client: Client, job: str, steps: Mapping[str, Sequence[str]]) -> str:
     if steps:
-        return f"{render.count(sum(map(len, steps.values())), 'run')} again, of {', '.join(steps)}"
+        more = f" and {len(steps) - _MOST_NAMES} more" if len(steps) > _MOST_NAMES else ""
+        names = ", ".join(list(steps)[:_MOST_NAMES])
+        return f"{render.count(sum(map(len, steps.values())), 'run')} again, of {names}{more}"
     view = client.job(job)
     if view["live"]:
         return "it is under way, and nothing has failed so far"
@@ -125,16 +130,21 @@ def _follow(client: Client, job: str, *, json: bool, queue: Any = None) -> int:
 
 
 def _watch(client: Client, job: str) -> dict[str, Any]:
-    """In a terminal its steps are drawn anew; elsewhere each is told of when it is over."""
+    """In a terminal its steps are drawn anew; elsewhere each is told of when it is over. Of very many steps, each view
+    takes a second or more, most of it the hub's: then there are fewer."""
     print(job, file=sys.stderr)
     board = Board() if sys.stderr.isatty() else None
     began, told = time.monotonic(), set[str]()
+    least = pause = 0.3 if board else 2.0
+    asked = began
     try:
-        while (view := client.job_wait(job, seconds=0.3 if board else 2.0))["state"] not in TERMINAL:
+        while (view := client.job_wait(job, seconds=pause))["state"] not in TERMINAL:
+            pause = max(least, _PATIENCE * (time.monotonic() - asked - pause))
             if board is not None:
                 board.show(view, time.monotonic() - began)
             else:
                 _tell_steps(view, told)
+            asked = time.monotonic()
     finally:
         if board is not None:
             board.clear()

@@ -13,6 +13,7 @@ from turnout.client.in_common import InCommon, Once
 from turnout.client.preparing import Hub, Prepared, Wish, prepare
 from turnout.errors import InvalidInput, TurnoutError
 from turnout.home import Home
+from turnout.model.acyclic import acyclic
 from turnout.model.ids import check_label
 from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
@@ -73,6 +74,11 @@ class PreparedPipeline:
 
 def prepare_pipeline(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool = True) -> PreparedPipeline:
     """Checks everything, then freezes `cwd`, once for all steps. Raises what `prepare` does, with the step's name."""
+    with acyclic():
+        return _prepare(wish, home, cwd, remember=remember)
+
+
+def _prepare(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool) -> PreparedPipeline:
     common = InCommon()
 
     def made(steps: Sequence[StepPlan]) -> Prepared:

@@ -13,7 +13,7 @@ from functools import partial
 
 from turnout.blobs import BlobStore
 from turnout.engine.carrying import carry
-from turnout.engine.following import Why, give_up_step, settle
+from turnout.engine.following import Why, give_up_steps, settle
 from turnout.errors import InvalidInput
 from turnout.model.pipeline import SKIPPED
 from turnout.model.spec import JobSpec, RunSpec
@@ -211,6 +211,6 @@ def _make(tx: Tx, step: LateStep, made: Sequence[RunPlan]) -> None:
 
 def _give_up(tx: Tx, job: int, why: Why) -> None:
     ledger = Ledger(tx)
-    give_up_step(tx, ledger, job, why)
+    give_up_steps(tx, ledger, {job: why})
     settle(tx, ledger)
     ledger.flush()

@@ -58,14 +58,18 @@ def skipped(name: str) -> Why:
     return Why(f"{name} was skipped", Reason.CONDITION)
 
 
-def give_up_step(tx: Tx, ledger: Ledger, step: int, why: Why) -> None:
-    """Its runs that wait for others are given up; where they are not made yet, one stands for them."""
-    runs = pipelines.created_runs(tx, [step])
-    if pipelines.give_up_late(tx, step):
-        runs += pipelines.insert_stand_in(tx, step)
-    ledger.load(runs)
-    for run in runs:
-        give_up(ledger, run, why, tx.now)
+def give_up_steps(tx: Tx, ledger: Ledger, whys: Mapping[int, Why]) -> None:
+    """The runs of these steps that wait for others are given up; where they are not made yet, one stands for them."""
+    late = pipelines.give_up_late(tx, whys.keys())
+    runs = pipelines.created_runs(tx, whys.keys())
+    runs += pipelines.insert_stand_ins(tx, [step for step in whys if step in late]) if late else []
+    ledger.load(run for run, _ in runs)
+    of_steps: dict[int, list[int]] = {step: [] for step in whys}
+    for run, step in runs:
+        of_steps[step].append(run)
+    for step, mine in of_steps.items():
+        for run in mine:
+            give_up(ledger, run, whys[step], tx.now)
 
 
 def give_up(ledger: Ledger, run: int, why: Why, now: float) -> None:
@@ -97,6 +101,7 @@ class _Followers:
         waiting = pipelines.needed_steps(self._tx, news)
         unwell = pipelines.failed_among(self._tx, [step for step in waiting if not steps[step].left])
         met: Counter[int] = Counter()
+        lost: dict[int, Why] = {}
         for needed, waiters in waiting.items():
             runs, left = steps[needed]
             reason = next((why[run] for run in runs if run in why), None)
@@ -105,7 +110,9 @@ class _Followers:
                 if is_well or (bears_failures and left == 0):
                     met[step] += 1
                 elif not bears_failures and (reason is not None or left == 0):
-                    give_up_step(self._tx, self._ledger, step, reason or Why("not all that it waits for completed"))
+                    lost.setdefault(step, reason or Why("not all that it waits for completed"))
+        if lost:
+            give_up_steps(self._tx, self._ledger, lost)
         self._let_steps(met)
 
     def _tell_runs(self, ended: list[int], why: dict[int, Why]) -> None:
@@ -125,7 +132,7 @@ class _Followers:
         free = [step for step, found in left.items() if not found.left]
         if any(left[step].is_late for step in free):
             self._tx.touch("pipelines")
-        runs = pipelines.created_runs(self._tx, [step for step in free if not left[step].is_late])
+        runs = [run for run, _ in pipelines.created_runs(self._tx, [step for step in free if not left[step].is_late])]
         self._ledger.load(runs)
         self._release([run for run in runs if self._is_freed(run)])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from turnout.engine.following import give_up, give_up_step, settle, skipped
+from turnout.engine.following import give_up, give_up_steps, settle, skipped
 from turnout.engine.redoing import Again, Needs, Redone, asked_about, decide
 from turnout.errors import Conflict
 from turnout.model.ids import job_name, run_name
@@ -107,8 +107,7 @@ def _skip(tx: Tx, agains: Iterable[Again], instead: Mapping[int, int]) -> None:
     }
     names = names_of(tx, {*runs.values(), *steps.values()})
     ledger = Ledger(tx)
-    for job, on in steps.items():
-        give_up_step(tx, ledger, job, skipped(names[on]))
+    give_up_steps(tx, ledger, {job: skipped(names[on]) for job, on in steps.items()})
     ledger.load(runs)
     for run, on in runs.items():
         give_up(ledger, run, skipped(names[on]), tx.now)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from turnout.engine.changing import begin
-from turnout.engine.following import Why, give_up_step, settle
+from turnout.engine.following import Why, give_up_steps, settle
 from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.record import Cause, Lost, Refusal, Returned, RunRecord
@@ -43,8 +43,8 @@ def cancel(
     wanted = set(runs)
     ledger = Ledger(tx)
     if job is not None or everything:
-        for late in pipelines.late_steps(tx, job):
-            give_up_step(tx, ledger, late, Why(f"it was cancelled by {by}"))
+        late = pipelines.late_steps(tx, job)
+        give_up_steps(tx, ledger, dict.fromkeys(late, Why(f"it was cancelled by {by}")))
         wanted.update(live_runs(tx.connection, job=job))  # also those that were made meanwhile
     ledger.load(wanted)
     wanted |= live_children(tx, wanted)  # now that their parents are locked, no more are made

@@ -28,7 +28,7 @@ from turnout.store.jobs import (
     set_commands,
 )
 from turnout.store.new_rows import NewRows, StepOf, text_of
-from turnout.store.parts import IDS, rows_for
+from turnout.store.parts import IDS, in_parts, rows_for
 from turnout.store.searches import begin_search, insert_search
 from turnout.store.writer import Tx
 
@@ -43,7 +43,9 @@ _UNWELL = (
     .where(_RUNS.c.job_id.in_(IDS), _RUNS.c.state.in_(_NOT_WELL), _RUNS.c.step == OF_STEP)
     .distinct()
 )
-_CREATED = sa.select(_RUNS.c.id).where(_RUNS.c.job_id.in_(IDS), _RUNS.c.state == str(RunState.CREATED))
+_CREATED = sa.select(_RUNS.c.id, _RUNS.c.job_id).where(_RUNS.c.job_id.in_(IDS), _RUNS.c.state == str(RunState.CREATED))
+_GIVE_UP_LATE = _JOBS.update().where(_JOBS.c.id.in_(IDS), _JOBS.c.unmade == 1).values(unmade=0).returning(_JOBS.c.id)
+_STAND_INS = _JOBS.update().where(_JOBS.c.id.in_(IDS)).values(open=_JOBS.c.open + 1)
 _DEPENDANTS = sa.select(_RUN_NEEDS.c.needed, _RUN_NEEDS.c.run_id).where(_RUN_NEEDS.c.needed.in_(IDS))
 _WAITERS = (
     sa.select(_STEP_NEEDS.c.needed, _STEP_NEEDS.c.job_id, _JOBS.c.bears_failures)
@@ -186,15 +188,14 @@ def failed_among(tx: Tx, jobs: Collection[int]) -> set[int]:
     return {row.job_id for row in rows_for(tx.connection, _UNWELL, jobs)}
 
 
-def created_runs(tx: Tx, jobs: Collection[int]) -> list[int]:
-    """Those of these steps that wait for others."""
-    return sorted(row.id for row in rows_for(tx.connection, _CREATED, jobs))
+def created_runs(tx: Tx, jobs: Collection[int]) -> list[tuple[int, int]]:
+    """The runs of these steps that wait for others, each with its step."""
+    return sorted((run, job) for run, job in rows_for(tx.connection, _CREATED, jobs))
 
 
-def give_up_late(tx: Tx, job: int) -> bool:
-    """The runs of a late step will not be made; whether they were to be."""
-    where = (_JOBS.c.id == job, _JOBS.c.unmade == 1)
-    return tx.connection.execute(_JOBS.update().where(*where).values(unmade=0)).rowcount > 0
+def give_up_late(tx: Tx, jobs: Collection[int]) -> set[int]:
+    """The runs of late steps will not be made; the steps of these of which they were to be."""
+    return {job for (job,) in rows_for(tx.connection, _GIVE_UP_LATE, jobs)}
 
 
 def is_due(tx: Tx, job: int) -> bool:
@@ -212,7 +213,7 @@ def due_steps(connection: sa.Connection) -> list[LateStep]:
 
 def insert_late_runs(tx: Tx, job: int, runs: Sequence[RunSpec]) -> Sequence[int]:
     """The runs of a late step, unless somebody made them, or had something before it done again; their ids."""
-    if not is_due(tx, job) or not give_up_late(tx, job):
+    if not is_due(tx, job) or not give_up_late(tx, [job]):
         return ()
     spec = replace(load_jobs(tx.connection, {job})[job].spec, runs=tuple(runs))
     (written,) = insert_runs(tx, [MoreRuns(job, spec, [0] * spec.outer_runs)])
@@ -264,14 +265,18 @@ def has_failures(connection: sa.Connection, pipeline: int) -> bool:
     return connection.execute(sa.select(_RUNS.c.id).where(*where).limit(1)).first() is not None
 
 
-def insert_stand_in(tx: Tx, job: int) -> Sequence[int]:
-    """One run for all those of a late step that will not be made."""
-    spec = load_jobs(tx.connection, {job})[job].spec
+def insert_stand_ins(tx: Tx, jobs: Sequence[int]) -> list[tuple[int, int]]:
+    """One run for all those of a late step that will not be made, each with its step."""
+    known = load_jobs(tx.connection, set(jobs))
+    wanted = [MoreRuns(job, _stand_in(known[job].spec), [1]) for job in jobs]
+    for part in in_parts(sorted(jobs)):
+        tx.connection.execute(_STAND_INS, {"ids": part})
+    return [(run, written.job) for written in insert_runs(tx, wanted) for run in written.ids]
+
+
+def _stand_in(spec: JobSpec) -> JobSpec:
     argv = spec.display[1:] if spec.script is not None else spec.display  # shown is the script's name before them
-    plain = replace(spec, runs=(RunSpec(argv=argv),), search=None, also=(), held=False, nodes=None)
-    tx.connection.execute(_JOBS.update().where(_JOBS.c.id == job).values(open=_JOBS.c.open + 1))
-    (written,) = insert_runs(tx, [MoreRuns(job, plain, [1])])
-    return written.ids
+    return replace(spec, runs=(RunSpec(argv=argv),), search=None, also=(), held=False, nodes=None)
 
 
 def _less(tx: Tx, less: sa.Executable, counts: Mapping[int, int]) -> dict[int, Waiting]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from turnout.errors import InvalidInput
 from turnout.model.likeness import nearest
@@ -97,7 +98,8 @@ class _Preparation:
         self._problems = problems
         self._asked: set[str] = set()
         self._notes: list[str] = []
-        self._single: set[str] = set()
+        self._inputs: tuple[Entry, ...] = ()
+        self._outputs: tuple[Entry, ...] = ()
         self._through = step.needs if step.each is None else ()
         if step.collect or step.each in steps:
             fans = (step.each,) if step.each is not None and step.each in steps else ()
@@ -105,24 +107,34 @@ class _Preparation:
 
     def done(self) -> Prepared:
         step = self._step
-        values = (*self._guesses, *(OF_FILE if "file" in self._guesses else ()), "step")
-        for key, files in (("inputs", step.inputs), ("outputs", step.outputs)):
-            for text in by_name(files).values():
-                self._check(key, text, braces.parse(text), values)
-        inputs, outputs = (entries(step.name, files, self._guesses) for files in (step.inputs, step.outputs))
-        known = (*values, *self._places_of_inputs(inputs), *self._places_of_outputs(outputs))
-        self._single = {"input", "output", *(f"outputs.{entry.name}" for entry in outputs)}
-        self._single.update(f"inputs.{entry.name}" for entry in inputs if not entry.is_pattern)
-        command = self._command(known)
-        self._check_outputs(outputs)
+        self._inputs, self._outputs = self._entries("inputs", step.inputs), self._entries("outputs", step.outputs)
+        command = self._command()
+        self._check_outputs(self._outputs)
         return Prepared(
-            step=step, guesses=self._guesses, through=self._through, inputs=inputs, outputs=outputs, command=command,
-            asks=frozenset(self._asked), places_of_files=tuple(sorted(filter(is_of_files, self._asked))),
+            step=step, guesses=self._guesses, through=self._through, inputs=self._inputs, outputs=self._outputs,
+            command=command, asks=frozenset(self._asked),
+            places_of_files=tuple(sorted(filter(is_of_files, self._asked))) if self._asked else (),
             has_own_files="file" in self._guesses and step.each not in self._steps, notes=tuple(self._notes),
-            condition=self._condition(values),
+            condition=self._condition(),
         )  # fmt: skip
 
-    def _condition(self, values: Collection[str]) -> Condition | None:
+    @cached_property
+    def _values(self) -> tuple[str, ...]:
+        return (*self._guesses, *(OF_FILE if "file" in self._guesses else ()), "step")
+
+    @cached_property
+    def _places(self) -> tuple[str, ...]:
+        """All that there are in its command."""
+        return (*self._values, *self._places_of_inputs(self._inputs), *self._places_of_outputs(self._outputs))
+
+    def _entries(self, key: str, files: Files) -> tuple[Entry, ...]:
+        if not files:
+            return ()
+        for text in by_name(files).values():
+            self._check(key, text, braces.parse(text))
+        return entries(self._step.name, files, self._guesses)
+
+    def _condition(self) -> Condition | None:
         if self._step.when is None:
             return None
         place = f"{self._place}.when"
@@ -132,35 +144,39 @@ class _Preparation:
             self._problems.add(place, error.message, error.hint)
             return None
         for name in condition.values:
-            if name not in values:
-                self._problems.add(place, f"{name} is no value of it", conditions.instead_of(name, values))
+            if name not in self._values:
+                self._problems.add(place, f"{name} is no value of it", conditions.instead_of(name, self._values))
         return condition
 
-    def _command(self, known: tuple[str, ...]) -> Command:
+    def _command(self) -> Command:
         step = self._step
         if isinstance(step.command, str):
-            shell = ShellCommand(self._read("command", step.command, known))
+            shell = ShellCommand(self._read("command", step.command))
             for name in shell.escaped:
                 instead = f"leave it out, or write {{{{{name}}}}} if it is text"
                 self._problems.add(f"{self._place}.command", f"a backslash stands before {{{name}}}", instead)
             return shell
         if step.command is not None:
-            return ListCommand([self._read("command", each, known) for each in step.command])
-        many = [place for place in known if is_of_files(place) and place not in self._single]
-        return FunctionCall(step.function or "", step.args, lambda text: self._read("args", text, known), many)
+            return ListCommand([self._read("command", each) for each in step.command])
+        single = {"input", "output", *(f"outputs.{entry.name}" for entry in self._outputs)}
+        single.update(f"inputs.{entry.name}" for entry in self._inputs if not entry.is_pattern)
+        many = [place for place in self._places if is_of_files(place) and place not in single]
+        return FunctionCall(step.function or "", step.args, lambda text: self._read("args", text), many)
 
-    def _read(self, key: str, text: str, known: tuple[str, ...]) -> tuple[Piece, ...]:
+    def _read(self, key: str, text: str) -> tuple[Piece, ...]:
         pieces = braces.parse(text)
-        self._check(key, text, pieces, known)
-        pieces = braces.with_step(pieces, self._step.name)
-        self._asked.update(braces.slots(pieces))
+        if "{" in text:
+            self._check(key, text, pieces)
+            pieces = braces.with_step(pieces, self._step.name)
+            self._asked.update(braces.slots(pieces))
         return pieces
 
-    def _check(self, key: str, text: str, pieces: tuple[Piece, ...], known: tuple[str, ...]) -> None:
-        place = f"{self._place}.{key}"
+    def _check(self, key: str, text: str, pieces: tuple[Piece, ...]) -> None:
+        place, is_file = f"{self._place}.{key}", key in ("inputs", "outputs")
+        known = self._values if is_file else self._places
         for name in braces.slots(pieces):
             if name not in known and not self._is_number_of_input(name, known):
-                self._problems.add(place, *_objection(name, known, is_file=key in ("inputs", "outputs")))
+                self._problems.add(place, *_objection(name, known, is_file=is_file))
         for name in braces.variables(text) if "${" in text else ():
             if name in known:
                 self._notes.append(f"{place}: ${{{name}}} is a variable of the shell; the value is {{{name}}}")
