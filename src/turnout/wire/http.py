@@ -56,8 +56,10 @@ class Answer:
         self.stream: BinaryIO = raw
 
     def read(self) -> bytes:
+        """All of it. Nothing is left for a destructor to close: what a signal raises in one of those is lost."""
         try:
-            return self.stream.read()
+            with self.stream:
+                return self.stream.read()
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(f"the answer broke off: {error}") from error
 
