@@ -197,8 +197,13 @@ def planning() -> list[Line]:
         read = native.read({"steps": steps}, "pipeline.yaml")
         lines.append(_planned(f"{PLANNED:,} runs, {name}", partial(native.plan, read, _nothing)))
         lines.append(_planned("the same, `pipeline --dry-run`", partial(_shown, _as_yaml(steps))))
-    single = native.read({"steps": singles(PLANNED // (FAN + 1), FAN)}, "pipeline.yaml")
-    lines.append(_planned(f"{PLANNED:,} steps of a run each", partial(native.plan, single, _nothing)))
+    single = singles(PLANNED // (FAN + 1), FAN)
+    read = native.read({"steps": single}, "pipeline.yaml")
+    lines.append(_planned(f"{PLANNED:,} steps of a run each", partial(native.plan, read, _nothing)))
+    text = _as_yaml(single)
+    taken = seconds(partial(_shown, text))
+    size = f"a file of {len(text) / 1e6:.1f} MB"
+    lines.append(Line("pipeline: plan, the same, `pipeline --dry-run`", taken, "s", size))
     lines.append(_planned(f"{PLANNED:,} runs, Metapipe", partial(metapipe.plan, commands, lambda pattern: files)))
     return lines
 
