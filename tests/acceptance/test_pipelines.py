@@ -361,6 +361,12 @@ def test_it_may_be_left_alone(user: Cli, going: str, tmp_path: Path) -> None:
     assert user.json("attach", told["job"])["state"] == "completed" and (tmp_path / "late").exists()
 
 
+def test_why_tells_what_a_step_waits_for(user: Cli, project: Path) -> None:
+    job = user.json("pipeline", "-d", written(project, "{huge: {command: 'true', cpus: 500}}"))["job"]
+    wait_until(lambda: "can never start: it needs 500 cpus" in user("why", job).stdout, 20.0)
+    user("cancel", "job", job)
+
+
 def test_ctrl_c_detaches_and_it_goes_on(user: Cli, going: str, tmp_path: Path) -> None:
     shown = at_terminal(user, "", "pipeline", going, interrupt_at=["job"])
     (job,) = set(re.findall(r"(job\d+) goes on", shown))
@@ -433,6 +439,18 @@ def test_what_it_was_given_is_not_left_unless_it_is_written_anew(
     view = run(user, written(project, yaml.safe_dump(steps)), code=0 if is_left else 1)
     (made,) = runs_of(user, view, "a")
     assert made["reason"] == (None if is_left else "no_output")
+
+
+def test_an_output_may_be_called_as_what_a_run_prints_is(user: Cli, project: Path) -> None:
+    """A link to that has the name else, in each run."""
+    view = run(user, written(project, """
+    a: {command: "echo result > {output}; echo printed", outputs: output.txt}
+    b: {command: cat output.txt; echo more > more.txt, needs: a, outputs: '*.txt'}
+    c: {command: 'ls *.txt; readlink output.txt', needs: b}
+    """))  # fmt: skip
+    assert view["state"] == "completed", view
+    assert [user("logs", step).stdout for step in ("a", "b")] == ["printed\n", "result\n"]
+    assert "more.txt\noutput.txt\n../ctl/output\n" in user("logs", "c").stdout
 
 
 def test_what_other_steps_left_is_not_left_again(user: Cli, project: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import shutil
 import stat
 from collections import deque
 from contextlib import suppress
-from typing import AbstractSet, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional
+from typing import AbstractSet, Collection, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from turnout.agent import record
 from turnout.agent.tree import LINUX, boot_id
@@ -19,7 +19,8 @@ from turnout.wire import nni
 from turnout.wire.messages import Grant
 
 _LINK = os.path.join("..", "ctl", "output")
-_BARE = frozenset({"output", "output.txt"})
+_PRINTED = "output.txt"
+_BARE = frozenset({"output", _PRINTED})
 _PRIVATE = stat.S_IFREG | 0o600
 _FOLDERS = frozenset({"ctl", "work"})
 _CTL = frozenset({"track", "record", "output"})
@@ -72,16 +73,13 @@ class RunDir:
         for directory in (self.path, self.ctl, self.work, self.track):
             os.mkdir(directory, 0o700)
 
-    def complete(self) -> None:
-        """What every run finds beside its files, unless those are in its place."""
-        try:
+    def complete(self, outputs: Collection[str] = ()) -> None:
+        """What every run finds beside its files, unless those are in its place, or one of its `outputs` will be."""
+        with suppress(FileExistsError):
             os.mkdir(self.kept, 0o700)
-        except FileExistsError:
-            pass
-        try:
-            os.symlink(_LINK, f"{self.work}/output.txt")
-        except FileExistsError:
-            pass
+        if _PRINTED not in outputs:
+            with suppress(FileExistsError):
+                os.symlink(_LINK, f"{self.work}/{_PRINTED}")
 
     def make_way(self, names: Iterable[str]) -> None:
         """Takes out what `complete` put in where files have those names themselves."""
@@ -232,7 +230,7 @@ def _is_ours(directory: RunDir) -> bool:
     """Whether what `RunDirs.make` gives is still there as it was; OSError when not all of it is."""
     folders = (directory.path, directory.ctl, directory.track, directory.work, directory.kept)
     are_private = all(os.lstat(path).st_mode == stat.S_IFDIR | 0o700 for path in folders)
-    return are_private and os.readlink(f"{directory.work}/output.txt") == _LINK
+    return are_private and os.readlink(f"{directory.work}/{_PRINTED}") == _LINK
 
 
 def _keep_if_free(path: str, *, largest: int) -> None:

@@ -69,8 +69,11 @@ def _lay_out(
         laid = cache.read_manifest(job.before, is_wanted)
         directory.make_way(entry.path for entry in laid)
         told = dict(cache.restore(laid, directory.work, is_wanted))
+    directory.make_way(output for output in grant.outputs if output != os.path.basename(directory.kept))
     for digest, patterns in grant.inputs:
-        laid += _put_in(cache.read_manifest(digest, is_wanted), patterns, directory.work, cache, is_wanted)
+        left = cache.read_manifest(digest, is_wanted)
+        directory.make_way(entry.path for entry in left)
+        laid += _put_in(left, patterns, directory.work, cache, is_wanted)
     if grant.shared:
         directory.remember_outputs(shared.enter(grant.shared, grant.outputs))
     elif grant.outputs:
@@ -80,7 +83,7 @@ def _lay_out(
         directory.remember_outputs(shared.looks(directory.work, given))
     if grant.carry is not None:
         _put_back(cache.read_manifest(grant.carry, is_wanted), directory.work, cache, is_wanted)
-    directory.complete()
+    directory.complete(grant.outputs)
     return told
 
 

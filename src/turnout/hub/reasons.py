@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +14,6 @@ from turnout.engine.sessions import Sessions
 from turnout.errors import NotFound
 from turnout.model.event import EventName
 from turnout.model.ids import is_job_name, job_name, parse_run_name
-from turnout.model.spec import JobSpec
 from turnout.model.state import RunState
 from turnout.schedule.explain import Place, Situation, explain, explain_next
 from turnout.schedule.seeking import explain_search
@@ -33,11 +32,9 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
         with store.read() as connection:
             if (meant := _job_meant(connection, name)) is not None:
                 return look_at_job(meant)
-            view = _shown(connection, name)
-            job = reads.find_job(connection, view["job"])
-            spec = load_jobs(connection, {job})[job].spec
-            situation = _situation(connection, spec, view, job)
-        return {"run": view["name"], "state": view["state"], "why": explain(situation, place(spec.where, job))}
+            found = _situation(connection, name)
+        view = found.situation.run
+        return {"run": view["name"], "state": view["state"], "why": explain(found.situation, place(*found.where))}
 
     def look_at_job(name: str) -> dict[str, Any]:
         with store.read() as connection:
@@ -48,19 +45,18 @@ def make_router(store: Store, sessions: Sessions, place: Callable[[str, int], Pl
             found = groups_of(connection, job)
             first = next((group["names"][0] for group in found if group["state"] == "queued"), None)
             spec = load_jobs(connection, {job})[job].spec
-            situation = _situation(connection, spec, _shown(connection, first), job) if first is not None else None
+            queued = _situation(connection, first) if first is not None else None
             is_sought = spec.search is not None and not search_runs.parents(connection, job).is_held
             shown = search_views.show(connection, job) if is_sought else None
-        there = place(spec.where, job)
-        waiting = explain(situation, there) if situation is not None else []
+        waiting = explain(queued.situation, place(*queued.where)) if queued is not None else []
         steps = explain_steps(view) if view["steps"] else []
         searched = explain_search(shown) if shown is not None else []
-        if situation is None and shown is not None:  # its parents are at work, and one that is not made has no name
+        if queued is None and shown is not None:  # its parents are at work, and one that is not made has no name
             coming = Situation(
                 run={"target": spec.target}, attempts=[], ahead=None, need=spec.resources, concurrent=spec.concurrent,
                 search=shown,
             )  # fmt: skip
-            searched += explain_next(coming, there)
+            searched += explain_next(coming, place(spec.where, job))
         if waiting[:1] == searched[:1]:  # its parent waits because it is paused
             waiting = []
         return {
@@ -131,15 +127,20 @@ def _explain_unmade(step: Mapping[str, Any], needs: Sequence[str]) -> list[str]:
     ]
 
 
-def _shown(connection: Connection, run: str) -> dict[str, Any]:
-    (view,) = reads.show_runs(connection, [reads.find_run(connection, run)], children=True)
-    return view
+class _Found(NamedTuple):
+    """How a run stands; `where` its job's runs wait, and which job that is: of a pipeline, one of its steps."""
+
+    situation: Situation
+    where: tuple[str, int]
 
 
-def _situation(connection: Connection, spec: JobSpec, view: dict[str, Any], job: int) -> Situation:
-    run = reads.find_run(connection, view["name"])
+def _situation(connection: Connection, name: str) -> _Found:
+    run = reads.find_run(connection, name)
+    (view,) = reads.show_runs(connection, [run], children=True)
+    job = reads.find_job(connection, view["job"])
+    spec = load_jobs(connection, {job})[job].spec
     is_staged = reads.run_events(connection, run)[-1]["event"] == EventName.DOWNLOAD_BEFORE
-    return Situation(
+    situation = Situation(
         run=view, attempts=reads.run_attempts(connection, run), ahead=search.waiting_ahead(connection, run),
         need=spec.resources, concurrent=spec.concurrent,
         setup=spec.setup.name if spec.setup is not None and is_staged else "",
@@ -147,3 +148,4 @@ def _situation(connection: Connection, spec: JobSpec, view: dict[str, Any], job:
         search=search_views.show(connection, job) if spec.search is not None and view["parent"] is None else None,
         awaits=pipelines.awaited(connection, run, job) if view["state"] == RunState.CREATED else [],
     )  # fmt: skip
+    return _Found(situation, (spec.where, job))
