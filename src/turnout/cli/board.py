@@ -13,6 +13,7 @@ from turnout.model.state import ON_NODE
 
 View = Mapping[str, Any]
 _BAR = 20
+_COUNT = 7
 _LEAST_LINES = 4
 _MARKS = {"completed": "32", "failed": "31", "running": "36"}
 
@@ -27,7 +28,8 @@ class Board:
         """`view` is the job of the pipeline."""
         size = shutil.get_terminal_size()
         head = f"{view['name']}  {view['done']}/{view['runs']} runs  {span(seconds)}"
-        lines = [head, *_rows(view["steps"], max(_LEAST_LINES, size.lines - 3), size.columns - 1)]
+        columns = size.columns - 1  # a line that were wider would be two, and more than go back
+        lines = [_cut(head, columns), *_rows(view["steps"], max(_LEAST_LINES, size.lines - 3), columns)]
         text = "".join(f"{line}\x1b[K\n" for line in lines)
         sys.stderr.write(self._back() + text + "\x1b[J")
         sys.stderr.flush()
@@ -53,7 +55,8 @@ def _rows(steps: Sequence[View], most: int, columns: int) -> list[str]:
     rows = [_row(step, steps, names, columns) for step in shown]
     if len(steps) > len(shown):
         over = sum(_is_over(step) for step in steps)
-        rows.append(f"  … and {len(steps) - len(shown)} more steps; {over} of {len(steps)} are over")
+        more = f"  … and {len(steps) - len(shown)} more steps; {over} of {len(steps)} are over"
+        rows.append(_cut(more, columns))
     return rows
 
 
@@ -62,17 +65,29 @@ def _order(step: View) -> int:
 
 
 def _row(step: View, steps: Sequence[View], names: int, columns: int) -> str:
+    """Where there is not room for all, what it does is cut, then its name, and then there is no bar."""
     runs = max(1, step["runs"])
     full = _BAR if step["done"] >= runs and not step["is_late"] else int(_BAR * step["done"] / runs)
-    name = step["name"] + " " * (names - render.width(step["name"]))
     count = f"{step['done']}/{step['runs'] if not step['is_late'] else '?'}"
-    words = render.harmless(_words(step, steps))
-    room = columns - names - _BAR - len(count) - 10
+    has_bar = columns >= _BAR + 2 * _COUNT + 8
+    beside = 6 + max(_COUNT, len(count)) + (_BAR + 3 if has_bar else 0)
+    names = max(1, min(names, columns - beside))
+    name = _cut(step["name"], names)
+    name += " " * (names - render.width(name))
+    words = _cut(render.harmless(_words(step, steps)), columns - beside - names)
     bar = "#" * full + "." * (_BAR - full)
     colour = next((code for state, code in _MARKS.items() if _is(step, state)), None)
     if colour is not None and render.has_colour():
         bar = f"\x1b[{colour}m{bar}\x1b[0m"
-    return f"  {name}  [{bar}] {count:>7}  {words[: max(0, room)]}".rstrip()
+    return f"  {name}  {f'[{bar}] ' if has_bar else ''}{count:>{_COUNT}}  {words}".rstrip()
+
+
+def _cut(text: str, columns: int) -> str:
+    if render.width(text) <= columns:
+        return text
+    while text and render.width(text) >= columns:
+        text = text[:-1]
+    return f"{text}…" if columns > 0 else ""
 
 
 def _is(step: View, state: str) -> bool:

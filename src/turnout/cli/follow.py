@@ -34,7 +34,7 @@ def follow(client: Client, answer: dict[str, Any], *, many: bool, how: _Wish, is
             view = client.wait(name)
             render.print_json(view)
         else:
-            with _telling_why(name):
+            with telling_why(name):
                 view = _show(client, answer, many=many, is_search=is_search)
     except KeyboardInterrupt:
         return _detach(client, answer, name)
@@ -52,8 +52,8 @@ def _show(client: Client, answer: dict[str, Any], *, many: bool, is_search: bool
 
 
 @contextmanager
-def _telling_why(name: str) -> Iterator[None]:
-    """Says once what it waits for, if it has not begun after a while."""
+def telling_why(name: str) -> Iterator[None]:
+    """Says once what a run or a job waits for, if it has not begun after a while."""
 
     def tell() -> None:
         with suppress(TurnoutError):  # who wants to know more asks; this must not disturb

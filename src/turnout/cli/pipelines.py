@@ -10,6 +10,7 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.cli.board import Board
+from turnout.cli.follow import telling_why
 from turnout.cli.standing import counted
 from turnout.client import Client, ask, plan_text
 from turnout.client.pipeline_file import from_file, overridden
@@ -119,8 +120,11 @@ def _follow(client: Client, job: str, *, json: bool, queue: Any = None) -> int:
             from turnout.cli import queued
 
             view = queued.follow(client, job, queue, json=json)
+        elif json:
+            view = client.wait(job)
         else:
-            view = client.wait(job) if json else _watch(client, job)
+            with telling_why(job):
+                view = _watch(client, job)
     except KeyboardInterrupt:
         print(f"\n{job} goes on; `turnout attach {job}` waits for it, `turnout cancel job {job}` ends it")
         return 130

@@ -17,6 +17,7 @@ from turnout.model.acyclic import acyclic
 from turnout.model.ids import check_label
 from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
+from turnout.pipeline.native.late import LateStep
 from turnout.pipeline.plan import CALL, Plan, StepPlan, name_of, taking_arguments
 
 
@@ -134,11 +135,12 @@ def _in_groups(wish: PipelineWish) -> Iterable[Sequence[StepPlan]]:
 
 
 def _shares(steps: Sequence[StepPlan], prepared: Prepared) -> Iterator[tuple[StepPlan, Sequence[RunSpec]]]:
-    """Each step with those of the runs that are its own."""
+    """Each step with those of the runs that are its own; one stands in for those of a late step."""
     at = 0
     for step in steps:
-        yield step, prepared.spec.runs[at : at + len(step.runs)]
-        at += len(step.runs) or 1  # one stands in for those of a late step
+        count = len(step.runs) or 1
+        yield step, prepared.spec.runs[at : at + count]
+        at += count
 
 
 def _commands(wish: PipelineWish, steps: Sequence[StepPlan]) -> Wish:
@@ -165,7 +167,9 @@ def _stand_in(step: StepPlan) -> tuple[str, ...]:
     if step.runs:
         return step.runs[0].argv
     call = functions.call_of(step)
-    return ("true",) if call is None else (CALL, call.path)
+    if call is not None:
+        return CALL, call.path
+    return (step.late.words if isinstance(step.late, LateStep) else ()) or ("true",)
 
 
 def _check_function(step: StepPlan, prepared: Prepared) -> None:
@@ -186,7 +190,15 @@ def _prepared(step: StepPlan, terms: int, spec: JobSpec, runs: Sequence[RunSpec]
         )
         for plan, run in zip(step.runs, runs, strict=False)
     )  # fmt: skip
-    return PreparedStep(step, terms, named, _display(step, spec))
+    return PreparedStep(_knowing(step, runs), terms, named, _display(step, spec))
+
+
+def _knowing(step: StepPlan, runs: Sequence[RunSpec]) -> StepPlan:
+    """With what its command begins with where it is executed: of a late step, by what stands for its runs."""
+    if not isinstance(step.late, LateStep) or not step.late.words or not runs:
+        return step
+    instead = runs[0].argv[: len(runs[0].argv) - len(step.late.words) + 1]
+    return step if instead == step.late.words[:1] else replace(step, late=replace(step.late, instead=instead))
 
 
 def _display(step: StepPlan, spec: JobSpec) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ from turnout.hub.targets import TargetTable
 from turnout.hub.tokens import AgentTokens, user_token
 from turnout.hub.wire import WireRoutes
 from turnout.model.ids import target_of
+from turnout.model.pipeline import FAIL_FAST
 from turnout.schedule.lease import LeaseTable
 from turnout.schedule.record import RunRecord
 from turnout.store.agents import Agent
@@ -248,7 +249,7 @@ class Hub:
 
     def _end_pipeline(self, job: int) -> None:
         """The first failure shall end all of it."""
-        done = self._dispatch.cancel([], by="--fail-fast", job=job).result()
+        done = self._dispatch.cancel([], by=FAIL_FAST, job=job).result()
         self.notifier.publish(frozenset(f"agent:{item.agent}" for item in done if item.agent is not None))
 
     def _after_round(self) -> None:

@@ -14,11 +14,12 @@ from turnout.engine.sessions import Sessions
 from turnout.errors import NotFound
 from turnout.model.event import EventName
 from turnout.model.ids import is_job_name, job_name, parse_run_name
-from turnout.model.state import RunState
+from turnout.model.pipeline import FAIL_FAST
+from turnout.model.state import TERMINAL, RunState
 from turnout.schedule.explain import Place, Situation, explain, explain_next
 from turnout.schedule.seeking import explain_search
 from turnout.schedule.summary import explain_job, explain_node, explain_steps
-from turnout.store import pipelines, reads, search, search_runs, search_views
+from turnout.store import pipelines, reads, search, search_runs, search_views, searches
 from turnout.store.groups import groups_of
 from turnout.store.jobs import load_jobs
 from turnout.store.store import Connection, Store
@@ -138,14 +139,26 @@ def _situation(connection: Connection, name: str) -> _Found:
     run = reads.find_run(connection, name)
     (view,) = reads.show_runs(connection, [run], children=True)
     job = reads.find_job(connection, view["job"])
-    spec = load_jobs(connection, {job})[job].spec
-    is_staged = reads.run_events(connection, run)[-1]["event"] == EventName.DOWNLOAD_BEFORE
+    known = load_jobs(connection, {job})[job]
+    spec, events = known.spec, reads.run_events(connection, run)
+    is_staged = events[-1]["event"] == EventName.DOWNLOAD_BEFORE
+    cancelled = [event["data"] for event in events if event["event"] == EventName.CANCEL_REQUESTED]
     situation = Situation(
         run=view, attempts=reads.run_attempts(connection, run), ahead=search.waiting_ahead(connection, run),
         need=spec.resources, concurrent=spec.concurrent,
         setup=spec.setup.name if spec.setup is not None and is_staged else "",
         kept=reads.kept_directory(connection, run, view["attempts"]),
-        search=search_views.show(connection, job) if spec.search is not None and view["parent"] is None else None,
+        search=_sought(connection, job, view) if spec.search is not None else None,
+        pipeline=job_name(known.pipeline) if known.pipeline is not None else "",
         awaits=pipelines.awaited(connection, run, job) if view["state"] == RunState.CREATED else [],
+        fell=bool(cancelled) and cancelled[-1].get("by") == FAIL_FAST,
     )  # fmt: skip
     return _Found(situation, (spec.where, job))
+
+
+def _sought(connection: Connection, job: int, run: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The search of a parent. What it did not begin with, because it was given up, is of no concern."""
+    if run["parent"] is not None:
+        return None
+    shown = search_views.show(connection, job)
+    return shown if run["state"] not in TERMINAL or shown["state"] == searches.OVER else None

@@ -10,6 +10,9 @@ from turnout.model.spec import JobSpec, RunSpec
 #: How a run of a step is counted whose condition does not hold: cancelled, and well.
 SKIPPED = "skipped"
 
+#: Who ends all runs of a pipeline with its first failure.
+FAIL_FAST = "--fail-fast"
+
 MOST_STEPS = 100_000
 
 

@@ -29,12 +29,14 @@ _ENDED = {
     "unmade": "its runs could not be made",
     "preempted": "its node was taken away, and no further attempt was left",
 }
+_FELL = "another run of its pipeline failed, and the first failure ends all of that (--fail-fast)"
 _DOES = {"starting": "prepares its directory", "running": "executes", "finishing": "keeps what it left behind"}
 _BECAME = {"failed": "failed", "cancelled": "was cancelled", "stopped": "was stopped"}
 #: Messages of nodes that tell no more than the reason does.
 _SAID = re.compile(r"exit code \d+|killed by \w+|time limit reached|out of memory|cancelled|stopped|preempted")
 _SHOWN = 3
 _AGAIN = "`turnout rerun {name}` runs it once more."
+_AGAIN_WITH = "`turnout resume {pipeline}` does it once more, and what waits for it."
 _OVER = frozenset({"completed", "failed", "cancelled", "stopped"})
 
 
@@ -51,7 +53,8 @@ class Situation:
     """The run as it is shown, its attempts, how many runs wait before it (None: it does not wait), what it asks for,
     how many runs of its job may be at once on one node (None: any number), the setup that is being made for it, if one
     is, and the directory that is kept with its node until that is released. Of a parent whose children a sampler
-    proposes, the `search` as it is shown. One of a pipeline `awaits` others."""
+    proposes, the `search` as it is shown. One of a `pipeline` (the name of its job) `awaits` others, or `fell`
+    with the first failure of any."""
 
     run: Mapping[str, Any]
     attempts: list[dict[str, Any]]
@@ -61,7 +64,9 @@ class Situation:
     setup: str = ""
     kept: str = ""
     search: Mapping[str, Any] | None = None
+    pipeline: str = ""
     awaits: Sequence[Awaited] = ()
+    fell: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +184,12 @@ def _family(run: Mapping[str, Any]) -> str:
     return f"All its children are made, and it ends with the last of them; `turnout show {run['name']}` lists them."
 
 
+def _again(situation: Situation) -> str:
+    if situation.pipeline:  # by itself it would not be given what the steps before it have left
+        return _AGAIN_WITH.format(pipeline=situation.pipeline)
+    return _AGAIN.format(name=situation.run["name"])
+
+
 def _end(situation: Situation) -> list[str]:
     run = situation.run
     if run["state"] == "completed":
@@ -189,12 +200,13 @@ def _end(situation: Situation) -> list[str]:
         return [f"It failed: {run['message']}. No child runs there.", f"`turnout logs {run['name']}` shows its output."]
     if run["reason"] == "condition":
         return [f"It was skipped: {run['message'].rstrip('.') or 'a condition does not hold'}."]
-    text = _ENDED.get(run["reason"] or "", "no reason was recorded").format(
+    known = _FELL if situation.fell else _ENDED.get(run["reason"] or "", "no reason was recorded")
+    text = known.format(
         exit_code=run["exit_code"], signal=run["signal"], message=run["message"] or "it is not known how"
     )
     name = run["name"]
     if situation.attempts and situation.attempts[-1]["cause"] == "spawn_failed":
-        return ["It failed: it could not be started.", *run["message"].splitlines(), _AGAIN.format(name=name)]
+        return ["It failed: it could not be started.", *run["message"].splitlines(), _again(situation)]
     lines = [f"It {_BECAME[run['state']]}: {text}."]
     is_said = run["reason"] in ("infra", "node_lost", "no_output") or _SAID.fullmatch(run["message"])
     if run["message"] and not is_said:
@@ -202,7 +214,7 @@ def _end(situation: Situation) -> list[str]:
     if run["reason"] in ("exit_code", "signal", "oom", "timeout"):
         lines.append(f"`turnout logs {name}` shows what it printed.")
     if run["reason"] in ("infra", "node_lost", "preempted"):
-        lines.append(_AGAIN.format(name=name))
+        lines.append(_again(situation))
     return lines
 
 

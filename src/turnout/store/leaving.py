@@ -53,16 +53,26 @@ class Leaver(NamedTuple):
 
 
 def leavers(connection: sa.Connection, job: int) -> dict[str, list[Leaver]]:
-    """The runs of the steps that a step waited for, by their steps, in their order. Of a search, that is its best."""
+    """The runs of the steps that a step waited for, by their steps, in their order; who took the place of one has that,
+    too. Of a search, that is its best."""
+    asked = (_RUNS.c.step.label("counts"), _RUNS.c.argv)
     select = (
-        sa.select(_JOBS.c.id.label("job"), _JOBS.c.step.label("name"), _RUNS.c.stage, *_LEAVER)
+        sa.select(_JOBS.c.id.label("job"), _JOBS.c.step.label("name"), _RUNS.c.stage, *asked, *_LEAVER)
         .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
         .join(_STEP_NEEDS, _STEP_NEEDS.c.needed == _JOBS.c.id)
-        .where(_STEP_NEEDS.c.job_id == job, _RUNS.c.step == OF_STEP)
+        .where(_STEP_NEEDS.c.job_id == job, _RUNS.c.step != 0)
         .order_by(_RUNS.c.id)
     )
+    placed: dict[tuple[Any, ...], Any] = {}
+    for row in connection.execute(select):
+        key: tuple[Any, ...] = (row.job, row.label, row.argv, row.params)
+        if row.counts == OF_STEP and key in placed and placed[key].counts == OF_STEP:
+            key = (*key, row.id)  # several that are asked for the same
+        placed[key] = row
     found: dict[str, list[Leaver]] = {}
-    for row in connection.execute(select).all():
+    for row in placed.values():
+        if row.counts != OF_STEP:
+            continue
         run = _leaver(row)
         best = _best(connection, row.job) if row.stage else None
         of_step = found.setdefault(row.name, [])

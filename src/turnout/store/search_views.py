@@ -16,6 +16,7 @@ from turnout.store import schema, searches
 from turnout.store.jobs import load_jobs
 from turnout.store.parts import in_parts
 from turnout.store.reads import View, moment
+from turnout.store.searches import Standing
 
 _RUNS = schema.runs
 _IMPORTED = "imported"
@@ -29,9 +30,8 @@ def show(connection: sa.Connection, job: int) -> View:
     """The search of a job; of its best runs, one. People who watch ask this several times a second. Conflict when it is
     none."""
     search = _search(connection, job)
-    standing = searches.standing(connection, job)
+    standing = searches.standing(connection, job) or _not_begun(connection, job, search)
     found = load_jobs(connection, {job})[job].spec
-    assert standing is not None
     counts = _counts(connection, job)
     return {
         "job": job_name(job), "state": standing.state, "message": standing.message, "sampler": search.sampler,
@@ -148,6 +148,15 @@ def _rows(job: int, numbers: Sequence[int] | None) -> sa.Select[Any]:
         .order_by(table.c.number)
     )  # fmt: skip
     return select if numbers is None else select.where(table.c.number.in_(numbers))
+
+
+def _not_begun(connection: sa.Connection, job: int, search: Search) -> Standing:
+    """Of the step of a pipeline whose runs are made when others are over, or never."""
+    will_begin = connection.execute(sa.select(schema.jobs.c.unmade).where(schema.jobs.c.id == job)).scalar()
+    state, message = (searches.ACTIVE, "") if will_begin else (searches.OVER, "it never began")
+    return Standing(
+        job=job, state=state, wanted=search.runs, deadline=None, concurrent=None, asked=0, made=0, message=message
+    )
 
 
 def _search(connection: sa.Connection, job: int) -> Search:

@@ -26,12 +26,13 @@ class Member(NamedTuple):
 
 
 class Join:
-    """Finds the runs of `step` by the values of `names`; without names they are all of them."""
+    """Finds the runs of `step` by the values of `names`; without names they are all of them, and where there are none,
+    any run agrees with that."""
 
     def __init__(self, step: str, names: tuple[str, ...], members: Sequence[Member]) -> None:
         self.step = step
         self.names = names
-        self._pick = itemgetter(*names) if names else None
+        self._pick = itemgetter(*names) if names and members else None
         self._groups: dict[_Key, Group] = {}
         places = [Place(step, number) for number in range(len(members))]
         if self._pick is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from turnout.pipeline.native import fans
+from turnout.pipeline.native import braces, fans
 from turnout.pipeline.native.conditions import Condition
 from turnout.pipeline.native.fans import Row
 from turnout.pipeline.native.finding import AmongLeft
@@ -23,7 +23,8 @@ from turnout.pipeline.plan import COMPLETED, Left, RunPlan, Skipped
 class LateStep:
     """All that is known of a late step before: the names of its values, those by which it is joined with each step that
     it names, the `files` of the project that it may read; and in `fan`, if its `each` is a pattern and it is known what
-    that matches, these files. `where` is how errors begin."""
+    that matches, these files. `where` is how errors begin. `instead` stands for the first word of its command, if who
+    submits knows better how that is executed."""
 
     step: Step
     where: str
@@ -31,6 +32,14 @@ class LateStep:
     joins: Mapping[str, tuple[str, ...]]
     files: tuple[str, ...] = ()
     fan: tuple[str, ...] | None = None
+    instead: tuple[str, ...] | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its command as it is written, if that is a list which begins with a word that is known."""
+        command = self.step.command
+        is_known = isinstance(command, tuple) and not braces.slots(braces.parse(command[0]))
+        return command if isinstance(command, tuple) and is_known else ()
 
     @property
     def has_condition(self) -> bool:
@@ -42,7 +51,9 @@ class LateStep:
         problems = Problems(self.where)
         runs = _Expansion(self, left, problems).runs()
         problems.check()
-        return runs
+        if self.instead is None:
+            return runs
+        return tuple(replace(run, argv=(*self.instead, *run.argv[1:])) for run in runs)
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it; see `late_from`."""
@@ -66,7 +77,12 @@ def late_from(plain: Mapping[str, Any]) -> LateStep:
         where=plain["where"], names=tuple(plain["names"]), files=tuple(plain["files"]),
         joins={name: tuple(names) for name, names in plain["joins"].items()},
         fan=None if plain["fan"] is None else tuple(plain["fan"]),
+        instead=tuple(plain["instead"]) if plain.get("instead") is not None else None,
     )  # fmt: skip
+
+
+def _has(texts: Mapping[str, str], names: Sequence[str]) -> bool:
+    return all(name in texts for name in names)
 
 
 def _plain(value: Any) -> Any:
@@ -86,15 +102,13 @@ class _Expansion:
         self._left = left
         self._problems = problems
         self._place = f"steps.{late.step.name}"
+        self._by_values: dict[str, dict[tuple[str, ...], list[Left]]] = {}
 
     def runs(self) -> tuple[RunPlan, ...]:
         prepared = prepare(self._step, dict.fromkeys(self._late.names, ANY), self._late.joins, self._problems)
-        condition = prepared.condition
-        if condition is not None and condition.expression is None and not condition.holds_after(self._left):
-            raise Skipped(f"it is done when there is {condition.text} before it, and that is not so")
         rows = self._rows()
-        if condition is not None and condition.expression is not None:
-            rows = self._chosen(rows, condition)
+        if prepared.condition is not None:
+            rows = self._chosen(rows, prepared.condition)
         outputs = self._outputs(prepared, rows)
         if self._problems:
             return ()
@@ -105,24 +119,40 @@ class _Expansion:
 
     def _chosen(self, rows: Sequence[Row], condition: Condition) -> Sequence[Row]:
         """Those for which it holds. Skipped when there are none."""
-        chosen, seen = [], ""
-        for row in rows:
+        chosen = [row for row in rows if self._holds(condition, row)]
+        if chosen or self._problems:
+            return chosen
+        if condition.expression is None:
+            raise Skipped(f"it is done when there is {condition.text} before it, and that is not so")
+        seen = ""
+        for row in rows[-1:]:
             ends = {name: self._end(name, row, condition) for name in condition.steps}
-            if condition.holds({**row.texts, **row.values}, ends):
-                chosen.append(row)
             seen = ", ".join(f"{step}.{what} is {ends[step].get(what, 'not there')}" for step, what in condition.asks)
-        if rows and not chosen and not self._problems:
-            raise Skipped(f"its condition, {condition.text}, does not hold" + (f": {seen}" if seen else ""))
-        return chosen
+        raise Skipped(f"its condition, {condition.text}, does not hold" + (f": {seen}" if seen else ""))
+
+    def _holds(self, condition: Condition, row: Row) -> bool:
+        if condition.expression is None:
+            return condition.holds_after({name: self._before(name, row) for name in self._left})
+        ends = {name: self._end(name, row, condition) for name in condition.steps}
+        return condition.holds({**row.texts, **row.values}, ends)
+
+    def _before(self, name: str, row: Row) -> Sequence[Left]:
+        """The runs of a step that this one waits for; what stands for runs that were never made does for each."""
+        names = self._late.joins.get(name, ())
+        if not names:
+            return self._left.get(name, ())
+        if name not in self._by_values:
+            found: dict[tuple[str, ...], list[Left]] = {}
+            for run in self._left.get(name, ()):
+                texts = fans.row_of(run.label, run.values).texts
+                found.setdefault(tuple(texts[each] for each in names) if _has(texts, names) else (), []).append(run)
+            self._by_values[name] = found
+        found = self._by_values[name]
+        return [*found.get(tuple(row.texts[each] for each in names), ()), *found.get((), ())]
 
     def _end(self, name: str, row: Row, condition: Condition) -> Mapping[str, object]:
         """What the run of another step came to that this one agrees with."""
-        names = self._late.joins[name]
-        runs = self._left.get(name, ())
-        mine = [
-            run for run in runs
-            if all(fans.row_of(run.label, run.values).texts.get(each) == row.texts[each] for each in names)
-        ]  # fmt: skip
+        mine = self._before(name, row)
         if len(mine) > 1:
             what = f"it asks about {name}, which has {len(mine)} runs"
             self._problems.add(f"{self._place}.when", what, f"give it the values of one of them, with `each: {name}`")
@@ -136,7 +166,9 @@ class _Expansion:
         return mine[0].came_to
 
     def _members(self, name: str) -> list[Member]:
-        return [Member(fans.row_of(run.label, run.values).texts, run.files) for run in self._left.get(name, ())]
+        """Its runs; what stands for those that were never made is none."""
+        rows = [(fans.row_of(run.label, run.values).texts, run.files) for run in self._left.get(name, ())]
+        return [Member(texts, files) for texts, files in rows if _has(texts, self._late.joins[name])]
 
     def _rows(self) -> Sequence[Row]:
         outer = self._outer()
@@ -151,7 +183,11 @@ class _Expansion:
         if each is None:
             return fans.ONE_ROW
         if each in self._late.joins:
-            return [fans.row_of(run.label, run.values) for run in self._left.get(each, ())]
+            rows = [fans.row_of(run.label, run.values) for run in self._left.get(each, ())]
+            rows = [row for row in rows if _has(row.texts, self._late.joins[each])]
+            if not rows:
+                raise Skipped(f"{each} has no runs")
+            return rows
         files = self._late.fan
         if files is None:
             matches = matcher(clean(each))

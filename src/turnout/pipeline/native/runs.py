@@ -62,6 +62,7 @@ class Maker:
         self._problems = problems
         self._place = f"steps.{prepared.step.name}"
         self._reads_file = prepared.has_own_files or "file" in prepared.asks
+        self._may_lack_files = prepared.condition is not None and prepared.condition.bears_failures
         self._pickers = [(place, _picker(place, prepared)) for place in prepared.places_of_files]
 
     def make(self, rows: Sequence[Row], outputs: Sequence[tuple[str, ...]]) -> tuple[RunPlan, ...]:
@@ -84,6 +85,8 @@ class Maker:
         files: dict[str, tuple[str, ...]] = {}
         for place, pick in self._pickers:
             found = pick(parts, inputs, outputs)
+            if found is None and self._may_lack_files and place != "input":
+                found = ()
             if found is None:
                 self._tell_not_one(row, place, len(inputs))
                 return None

@@ -13,6 +13,7 @@ from turnout.engine.report import Receipt, Telling
 from turnout.engine.sessions import Session, Sessions
 from turnout.engine.steer import Cancelled
 from turnout.engine.submit import PipelineSubmission, Submission
+from turnout.model.pipeline import FAIL_FAST
 from turnout.model.spec import JobSpec
 from turnout.schedule.lease import LeaseTable
 from turnout.schedule.record import RunRecord
@@ -271,7 +272,7 @@ class Hub(Process):
 
     def end_pipeline(self, job: int) -> None:
         """For the engine: the first failure shall end all of it."""
-        ending = self.engine.cancel([], by="--fail-fast", job=job)
+        ending = self.engine.cancel([], by=FAIL_FAST, job=job)
         ending.add_done_callback(lambda future: self._tell_agents(future.result()))
 
     def _tell_agents(self, cancelled: list[Cancelled]) -> None:
