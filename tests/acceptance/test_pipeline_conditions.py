@@ -62,6 +62,33 @@ def test_after_a_failure(user: Cli, project: Path) -> None:
     }  # fmt: skip
 
 
+def test_each_run_is_asked_about_the_one_before_it(user: Cli, project: Path) -> None:
+    """Not about its siblings."""
+    view = run(user, written(project, """
+    a: {matrix: {i: [1, 2, 3]}, command: 'test {i} != 2; touch {output}', outputs: 'a{i}'}
+    mend: {each: a, when: failure, command: 'echo mend {i} [{inputs}]'}
+    go: {each: a, when: not failure, command: 'echo on {i}'}
+    tell: {collect: a, when: always, command: 'echo tell [{inputs}]'}
+    """), code=1)  # fmt: skip
+    assert states(view) == {
+        "a": {"completed": 2, "failed": 1}, "mend": {"completed": 1}, "go": {"completed": 2}, "tell": {"completed": 1},
+    }  # fmt: skip
+    assert user("logs", "mend").stdout == "mend 2 []\n", "what left nothing has no files"
+    assert user("logs", "tell").stdout == "tell [a1 a3]\n"
+
+
+def test_behind_what_never_had_runs(user: Cli, project: Path) -> None:
+    """One that stands for those has no values, and there is nothing to be done to it."""
+    view = run(user, written(project, """
+    a: {matrix: {i: [1, 2]}, command: 'true'}
+    b: {each: a, when: a.state = failed, command: 'echo {i}'}
+    c: {collect: b, matrix: {i: [1, 2]}, when: not failure, command: 'echo {i} [{inputs}]'}
+    d: {each: b, when: always, command: 'echo {i}'}
+    """))  # fmt: skip
+    assert states(view) == {"a": {"completed": 2}, "b": {"skipped": 1}, "c": {"completed": 2}, "d": {"skipped": 1}}
+    assert "b has no runs" in user("why", "d").stdout
+
+
 def test_a_resumed_pipeline_asks_again(user: Cli, project: Path, tmp_path: Path) -> None:
     steps = f"""
     a: {{command: 'test -e {tmp_path}/mended'}}

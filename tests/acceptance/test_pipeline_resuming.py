@@ -105,6 +105,23 @@ def test_while_it_goes_on(user: Cli, project: Path, tmp_path: Path) -> None:
     assert user.json("attach", told["job"])["state"] == "completed" and (tmp_path / "b").exists()
 
 
+def test_what_is_collected_has_its_order(user: Cli, project: Path, tmp_path: Path) -> None:
+    """That of an undisturbed pipeline, whichever run was done again."""
+    view = run(user, written(project, f"""
+    s: {{command: touch p/1 p/2 p/3, outputs: 'p/*'}}
+    f:
+      needs: s
+      each: p/*
+      command: test {{name}} != 2 || test -e {tmp_path}/mended; touch {{output}}
+      outputs: f/{{name}}
+    j: {{collect: f, command: 'echo {{inputs}}'}}
+    """), code=1)  # fmt: skip
+    (tmp_path / "mended").touch()
+    resumed(user, view["name"])
+    assert user("logs", "j").stdout == "f/1 f/2 f/3\n"
+    assert f"`turnout resume {view['name']}`" not in user("why", "j").stdout
+
+
 def test_a_step_that_something_under_way_needs_stays_until_that_is_over(
     user: Cli, project: Path, tmp_path: Path
 ) -> None:

@@ -328,6 +328,39 @@ def test_what_is_only_known_later(user: Cli, project: Path, tmp_path: Path) -> N
     assert [each["params"]["file"] for each in runs_of(user, view, "turn")] == [f"parts/a{x}.txt" for x in "abc"]
 
 
+def test_a_script_in_a_list_is_one_also_where_it_is_only_known_later(user: Cli, project: Path) -> None:
+    (project / "tell.py").write_text("import sys; print(sys.argv[1:])\n")
+    (project / "say.sh").write_text("#!/bin/sh\necho $RUN_ARGS$ braces: {file} {{x}}\n")
+    view = run(user, written(project, """
+    s: {command: touch p/1 p/2, outputs: 'p/*'}
+    late: {needs: s, each: 'p/*', command: [tell.py, '{file}', '{{x}}']}
+    said: {needs: s, each: 'p/*', command: [say.sh, '{file}']}
+    asks: {needs: s, when: s.exit_code = 0, command: [tell.py, asked]}
+    find: {needs: s, each: 'p/1', command: [tell.py], search: {space: {x: [1, 2]}, sampler: grid}}
+    """))  # fmt: skip
+    assert view["state"] == "completed", view
+    assert user("logs", "late").stdout == "['p/2', '{x}']\n"
+    assert user("logs", "said").stdout == "p/2 braces: {file} {{x}}\n"
+    assert user("logs", "asks").stdout == "['asked']\n"
+    wrong = written(project, "{s: {command: 'true', outputs: 'p/*'}, l: {needs: s, each: 'p/*', command: [gone.py]}}")
+    _is_refused(user, "no script 'gone.py'", "scripts are looked for", wrong)
+
+
+def test_a_search_that_never_began(user: Cli, project: Path) -> None:
+    find = "search: {space: {x: [1, 2]}, sampler: grid, minimize: loss}, command: 'true'"
+    view = run(user, written(project, f"""
+    s: {{command: touch p/1, outputs: 'p/*'}}
+    bad: {{command: exit 3}}
+    late: {{needs: [s, bad], each: 'p/*', {find}}}
+    known: {{needs: bad, {find}}}
+    """), code=1)  # fmt: skip
+    for step in ("late", "known"):
+        told = user("why", step).stdout
+        assert "something it depends on did not complete" in told and "being asked" not in told
+        assert "cancelled" in user("show", f"{view['name']}.{step}").stdout
+        assert "no run has told its objective" in user("best", step).stdout
+
+
 def test_a_search_as_a_step(user: Cli, project: Path) -> None:
     (project / "train.py").write_text("import turnout\nturnout.log(loss=turnout.params()['x'])\n")
     steps = """
@@ -402,6 +435,16 @@ def test_a_failure_stops_only_what_depends_on_it(user: Cli, project: Path) -> No
     why = user("why", stopped["name"]).stdout
     assert "something it depends on did not complete" in why and f"{failed['name']} failed" in why
     assert failed["name"] in user("why", view["name"]).stdout
+
+
+def test_the_first_failure_may_end_all(user: Cli, project: Path) -> None:
+    """And nobody says that a person did."""
+    view = run(
+        user, written(project, "{bad: {command: sleep 0.3; exit 3}, long: {command: sleep 60}}"), "--fail-fast", code=1
+    )
+    assert states(view) == {"bad": {"failed": 1}, "long": {"cancelled": 1}}
+    told = user("why", "long").stdout
+    assert "another run of its pipeline failed" in told and "person" not in told
 
 
 def test_what_is_shown_of_one_that_fails(user: Cli, project: Path) -> None:
