@@ -264,6 +264,13 @@ def test_all_steps_of_a_pipeline_run_through_a_class(lab: Cli) -> None:
     assert (lab.cwd.parent / "got" / "after" / "mp.2.1.output").read_text() == "1\n2\n3\n"
 
 
+def test_a_job_gives_its_place_back_when_its_run_is_over(lab: Cli) -> None:
+    """And not when its agent asks the next time, a third of a lease later."""
+    lab("hub", "start", env={"TURNOUT_LEASE": "90"})
+    lab("pipeline", "--job-type", "jobs.mine.PBSJob", written(lab))
+    wait_until(lambda: call("qstat", "-x", "-f").count("job_state = F") == 3, 10.0, "all jobs are over")
+
+
 def test_a_step_that_says_where_it_runs_stays_there(lab: Cli) -> None:
     steps = "{a: {command: 'true', target: local}, b: {command: 'true', needs: a}}"
     (lab.cwd / "p.yaml").write_text(f"pipeline: {{steps: {steps}}}\n")

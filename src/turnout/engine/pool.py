@@ -377,18 +377,22 @@ class Pool:
                 self._unwanted.remove(each)
 
     def _send_home(self) -> None:
-        """Nodes of a job's own go when the job has nothing more for them."""
+        """Nodes of a job's own go when the job has nothing more for them; at once, for somebody may wait for the place."""
         own = [agent for agent in self.agents() if "#" in agent.queue]
         if not own:
             return
         with self.means.store.read() as connection:
             busy = busy_nodes(connection, [agent.queue for agent in own])
+        told = []
         for agent in own:
             session = self._roster.session(agent)
             if session is not None and not session.held and not session.kept and agent.queue not in busy:
+                told += [f"agent:{agent.id}"] if not session.leaving else []
                 session.leaving = True
                 if self.target.launches_runs and session.heard:  # nobody else would tell that it left
                     self._roster.forget(agent)
+        if told:
+            self.means.store.write(lambda tx: tx.touch(*told))
 
     def _end_asked(self) -> None:
         if not self._is_ending:
