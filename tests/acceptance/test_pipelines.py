@@ -538,6 +538,19 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
+def test_metapipe_files_read_what_lies_elsewhere(user: Cli, project: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("b.gz", "a.gz", "c.txt"):
+        (tmp_path / "data" / name).write_text(f"{name}\n")
+    text = f"[COMMANDS]\ncat {{1}} {{{tmp_path}/data/*.gz||}} > {{o}}\ncat {{1.*}}\n[FILES]\n1. {tmp_path}/data/c.txt\n"
+    (project / "p.mp").write_text(text)
+    view = run(user, "p.mp")
+    assert states(view) == {"1": {"completed": 2}, "2": {"completed": 1}}
+    assert user("logs", "2.1").stdout == "c.txt\na.gz\nc.txt\nb.gz\n"
+    (project / "bad.mp").write_text("[COMMANDS]\ncat {../x.gz} {/nowhere/*.gz}\n")
+    _is_refused(user, "bad.mp:2:6: there is no file ../x.gz", "give its absolute path", "bad.mp")
+
+
 def test_how_one_stands(cli: Cli) -> None:
     """By its number, or by a name of its own; with a line for each step."""
     run(cli, written(cli.cwd, "a: {command: 'true'}\nb: {command: 'false', needs: a}"), "--name", "mine", code=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -118,14 +120,17 @@ def _from_metapipe(path: Path, shared: Path | None) -> PipelineFile:
         raise InvalidInput(f"{path.name} cannot be read: {why}", hint="give a file of Metapipe's") from error
     code = path.parent.resolve()
     place = "" if shared is None else shared_directory(shared)
-    plan = metapipe.plan(metapipe.parse(text, path.name), files_in(Path(place) if place else code))
+    plan = metapipe.plan(metapipe.parse(text, path.name), files_in(Path(place) if place else code, elsewhere=True))
     return PipelineFile(plan, dict.fromkeys((step.name for step in plan.steps), Wish(command=())), code, place)
 
 
-def files_in(folder: Path) -> Callable[[str], Sequence[str]]:
-    """Finds the files below it that match a pattern, as paths relative to it."""
+def files_in(folder: Path, *, elsewhere: bool = False) -> Callable[[str], Sequence[str]]:
+    """Finds the files below it that match a pattern, as paths relative to it; with `elsewhere`, also those that match
+    an absolute one."""
 
     def find(pattern: str) -> Sequence[str]:
+        if elsewhere and pattern.startswith("/"):
+            return sorted(filter(os.path.isfile, glob.iglob(pattern, recursive=True)))
         if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
             return []
         try:

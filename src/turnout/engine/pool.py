@@ -377,7 +377,7 @@ class Pool:
                 self._unwanted.remove(each)
 
     def _send_home(self) -> None:
-        """Nodes of a job's own go when the job has nothing more for them; at once, for somebody may wait for the place."""
+        """Nodes of a job's own go when the job has nothing more for them: at once, others may wait for the place."""
         own = [agent for agent in self.agents() if "#" in agent.queue]
         if not own:
             return

@@ -66,7 +66,7 @@ class _Expanding:
         if any(step not in self._counts and step not in self._late for step in before):
             return None
         given = (source.paths for source in template.sources if isinstance(source, Given))
-        reads = tuple(dict.fromkeys(path for paths in given for path in paths))
+        reads = tuple(dict.fromkeys(path for paths in given for path in paths if not path.startswith("/")))
         if any(map(self._is_open, template.sources)):
             self._late.add(template.step)
             return StepPlan(name=template.step, needs=before, late=LateStep(template), reads=reads)

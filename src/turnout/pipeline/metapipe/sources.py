@@ -104,7 +104,9 @@ class Sources:
 
     def _given(self, path: str) -> tuple[str, ...]:
         """Files of the project. Patterns do not find those that are called as outputs are: they are left from an
-        earlier time."""
+        earlier time. What has an absolute path is read where it is, and not looked for before."""
+        if path.startswith("/") and not is_pattern(path):
+            return (plain(path),)
         found = self._glob(path)
         if is_pattern(path):
             found = [each for each in found if not _OURS.match(plain(each))]
@@ -154,7 +156,8 @@ class Sources:
     def _no_file(self, entry: Entry) -> InvalidInput:
         what = "no file matches {}" if is_pattern(entry.value) else "there is no file {}"
         where = place(self._file.name, entry.spot)
-        return problem(where, what.format(shown(entry.value)), "bring it here, or correct this line of [FILES]")
+        hint = "give its absolute path" if entry.value.startswith("../") else "bring it here"
+        return problem(where, what.format(shown(entry.value)), f"{hint}, or correct this line of [FILES]")
 
     def _nothing(self, inputs: Inputs, item: Item) -> InvalidInput:
         where, text = place(self._file.name, item.spot), shown(item.text)
@@ -165,4 +168,7 @@ class Sources:
             return problem(where, f"{text} is no alias of [FILES], and no file", f"{hint}; {doubled}")
         what = f"no file matches {text}" if is_pattern(item.text) else f"there is no file {text}"
         hint = f"a command that leaves it says so: #{{o:{text}}}; {doubled}"
+        if item.text.startswith(("/", "../")):
+            is_absolute = item.text[0] == "/"
+            hint = f"{'check the path' if is_absolute else 'give its absolute path, or bring it here'}; {doubled}"
         return problem(where, f"{what}, and no command leaves it", hint)
