@@ -184,6 +184,16 @@ def test_why_of_a_pipeline_says_what_to_do(failed: dict[str, Any], user: Cli) ->
     assert a["name"] in told
 
 
+def test_a_run_that_reads_what_others_left_is_not_done_alone(user: Cli, project: Path) -> None:
+    """It would fail for want of that."""
+    steps = "{a: {command: 'echo x > {output}', outputs: x}, b: {needs: a, command: cat x; exit 3}}"
+    view = run(user, written(project, steps), code=1)
+    refused = user("rerun", "b", check=False)
+    assert refused.returncode != 0 and f"turnout resume {view['name']}" in refused.stderr
+    assert f"`turnout resume {view['name']}` does it once more" not in user("why", "a").stdout
+    assert user("rerun", "--wait", "a").returncode == 0
+
+
 def test_what_is_no_pipeline(user: Cli, project: Path) -> None:
     told = user.json("run", "-d", "true")
     done = user("resume", told["job"], check=False)

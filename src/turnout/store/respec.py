@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import sqlalchemy as sa
 
 from turnout.errors import Conflict
-from turnout.model.ids import run_name
+from turnout.model.ids import job_name, run_name
 from turnout.model.spec import JobSpec, Original, RunSpec
 from turnout.store import schema
 from turnout.store.jobs import load_jobs
@@ -26,14 +26,21 @@ class Respecified:
 
 def respecify(connection: sa.Connection, name: str) -> Respecified:
     """The run of that name: a child as a run of its own, a parent with as many children, that of a search as the whole
-    search. NotFound; Conflict when it was imported without its files."""
+    search. NotFound; Conflict when it was imported without its files, or other steps of its pipeline left it some."""
     runs, jobs, tags = schema.runs, schema.jobs, schema.tags
     row = connection.execute(sa.select(runs).where(runs.c.id == find_run(connection, name))).one()
     spec = load_jobs(connection, {row.job_id})[row.job_id].spec
     if spec.before is None and spec.before_files:
         hint = "export it once more, without --no-files, and import that; or submit it from its project"
         raise Conflict(f"the files that {name} was given are not here: it was imported without them", hint=hint)
-    told = connection.execute(sa.select(jobs.c.spec).where(jobs.c.id == row.job_id)).scalar_one()
+    columns = (jobs.c.spec, jobs.c.pipeline, jobs.c.needs)
+    told, pipeline, needs = connection.execute(sa.select(*columns).where(jobs.c.id == row.job_id)).one()
+    if pipeline is not None and json.loads(needs or "[]"):
+        whole = job_name(pipeline)
+        hint = (
+            f"`turnout resume {whole}` does what is missing; `turnout pipeline FILE --resume {whole}` what has changed"
+        )
+        raise Conflict(f"{name} reads what steps before it have left, which it would not have alone", hint=hint)
     tagged = connection.execute(sa.select(tags.c.name, tags.c.value).where(tags.c.run_id == row.id))
     children = row.children_planned
     alone = replace(
