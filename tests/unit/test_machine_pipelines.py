@@ -165,10 +165,15 @@ def test_a_run_that_leaves_all_it_has_to_is_well() -> None:
 
 @pytest.mark.parametrize(
     ("missing", "message"),
-    [(["a.txt"], "it left no a.txt"), (["a.txt", "b/*.csv", "c"], "it left no a.txt and 2 more")],
+    [
+        (["a.txt"], "it left no a.txt"),
+        (["a.txt", "b/*.csv", "c"], "it left no a.txt and 2 more"),
+        (["in/a"], "it left no in/a, but a link out of the run's directory"),
+    ],
 )
 def test_a_run_without_its_outputs_has_failed(missing: list[str], message: str) -> None:
-    life = queued().end({"missing": missing})
+    problems = ["'in': neither a file nor a directory", "'in/a': a link out of the run's directory"]
+    life = queued().end({"missing": missing, "problems": problems})
     record = life.record
     assert (record.state, record.reason, record.message) == (RunState.FAILED, Reason.NO_OUTPUT, message)
     assert (record.exit_code, record.cause, record.ended) == (0, Cause.EXIT, NOW)

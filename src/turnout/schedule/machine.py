@@ -220,8 +220,15 @@ def outcome(record: RunRecord, captured: Data) -> tuple[RunState, Reason | None,
     missing = captured.get("missing")
     if state is RunState.COMPLETED and isinstance(missing, list) and missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        return RunState.FAILED, Reason.NO_OUTPUT, f"it left no {missing[0]}{more}"
+        return RunState.FAILED, Reason.NO_OUTPUT, f"it left no {missing[0]}{more}{_but(missing[0], captured)}"
     return state, reason, record.message
+
+
+def _but(missing: object, captured: Data) -> str:
+    """What is there in its place, and could not be taken."""
+    problems, begin = captured.get("problems"), f"{missing!r}: "
+    found = [line for line in problems if isinstance(line, str)] if isinstance(problems, list) else []
+    return next((f", but {line[len(begin) :]}" for line in found if line.startswith(begin)), "")
 
 
 def said(record: RunRecord, message: str) -> str:
