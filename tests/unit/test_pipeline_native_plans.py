@@ -410,6 +410,24 @@ def test_what_a_run_is_told_of_besides_its_command() -> None:
     assert found.notes == ()
 
 
+def test_files_of_any_step_that_it_names_can_be_asked_for() -> None:
+    """Also of one that is only needed; they are none of its inputs."""
+    steps = """
+    ref: {command: x, outputs: ref.fa}
+    a: {command: x, matrix: {i: [1, 2]}, outputs: 'a{i}'}
+    b: {command: x, each: a, outputs: 'b{i}'}
+    c: {command: 'go {inputs.ref} {inputs.a} {inputs.b} = {inputs}', collect: b, needs: [a, ref]}
+    d: {command: 'go {inputs.own} {inputs.ref}', inputs: {own: here.fa}, needs: ref}
+    split: {command: x, outputs: 'p/*'}
+    e: {command: 'go {inputs.split} {inputs.b}', collect: b, needs: split}
+    """
+    found = planned(steps, "here.fa")
+    assert run_of(found, "c").argv[-1] == "go ref.fa a1 a2 b1 b2 = b1 b2"
+    assert run_of(found, "c").inputs == ("b1", "b2")
+    assert run_of(found, "d").argv[-1] == "go here.fa ref.fa"
+    assert step_of(found, "e").late is not None, "what split leaves is known later"
+
+
 def test_steps_stand_as_they_are_written_where_their_needs_allow() -> None:
     steps = "d: {command: x, needs: b}\nc: {command: x}\nb: {command: x, needs: a}\na: {command: x}\ne: {command: x}"
     assert [step.name for step in planned(steps).steps] == ["c", "a", "b", "d", "e"]

@@ -91,7 +91,8 @@ class _Drafting:
         late: set[str] = set()
         for name, prepared in self._outline.prepared.items():
             step = prepared.step
-            if name not in self._fans.rows or late.intersection((step.each or "", *step.collect)):
+            is_late = name not in self._fans.rows or bool(late.intersection((step.each or "", *step.collect)))
+            if is_late or any(each in late or self._has_patterns(each) for each in prepared.beside):
                 is_late = True
             elif prepared.inputs:
                 is_late = any(self._is_unsure(name, entry) for entry in prepared.inputs)

@@ -50,11 +50,13 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """`guesses` are patterns of what its values may be, by their names; `through` are the steps whose files are its
-    inputs, if it does not say itself which these are. `asks` are the places in its command."""
+    inputs, if it does not say itself which these are; `beside` those whose files it asks for by their names besides.
+    `asks` are the places in its command."""
 
     step: Step
     guesses: Mapping[str, str]
     through: tuple[str, ...]
+    beside: tuple[str, ...]
     inputs: tuple[Entry, ...]
     outputs: tuple[Entry, ...]
     command: Command
@@ -111,7 +113,8 @@ class _Preparation:
         command = self._command()
         self._check_outputs(self._outputs)
         return Prepared(
-            step=step, guesses=self._guesses, through=self._through, inputs=self._inputs, outputs=self._outputs,
+            step=step, guesses=self._guesses, through=self._through, beside=self._beside(), inputs=self._inputs,
+            outputs=self._outputs,
             command=command, asks=frozenset(self._asked),
             places_of_files=tuple(sorted(filter(is_of_files, self._asked))) if self._asked else (),
             has_own_files="file" in self._guesses and step.each not in self._steps, notes=tuple(self._notes),
@@ -126,6 +129,13 @@ class _Preparation:
     def _places(self) -> tuple[str, ...]:
         """All that there are in its command."""
         return (*self._values, *self._places_of_inputs(self._inputs), *self._places_of_outputs(self._outputs))
+
+    def _beside(self) -> tuple[str, ...]:
+        if not self._asked:
+            return ()
+        own = {entry.name for entry in self._inputs} if self._inputs else {*self._through}
+        steps = dict.fromkeys((*self._through, *self._step.needs))
+        return tuple(each for each in steps if each not in own and f"inputs.{each}" in self._asked)
 
     def _entries(self, key: str, files: Files) -> tuple[Entry, ...]:
         if not files:
@@ -188,7 +198,8 @@ class _Preparation:
     def _places_of_inputs(self, inputs: tuple[Entry, ...]) -> Iterator[str]:
         if inputs or self._through or "file" in self._guesses:
             yield from ("input", "inputs")
-            yield from (f"inputs.{each}" for each in ([entry.name for entry in inputs] or self._through))
+        named = (*(entry.name for entry in inputs), *self._through, *self._step.needs)
+        yield from dict.fromkeys(f"inputs.{each}" for each in named)
 
     def _places_of_outputs(self, outputs: tuple[Entry, ...]) -> Iterator[str]:
         if outputs:

@@ -56,7 +56,9 @@ class Maker:
     ) -> None:
         self._prepared = prepared
         through = () if prepared.inputs else prepared.through
-        self._joins = [(join, join.step in by_run, join.step in through) for join in joins]
+        self._joins = [
+            (join, join.step in by_run, join.step in through, join.step in prepared.beside) for join in joins
+        ]
         self._as_a_whole = {join.step for join in joins if join.step not in by_run}
         self._finder = finder
         self._problems = problems
@@ -78,10 +80,12 @@ class Maker:
 
     def _run(self, row: Row, outputs: tuple[str, ...]) -> RunPlan | None:
         needs: list[tuple[Place, ...]] = []
-        parts = self._parts(row, needs)
+        beside: dict[str, tuple[str, ...]] = {}
+        parts = self._parts(row, needs, beside)
         if parts is None:
             return None
         inputs = _together(list(parts.values()))
+        parts = beside | parts if beside else parts
         files: dict[str, tuple[str, ...]] = {}
         for place, pick in self._pickers:
             found = pick(parts, inputs, outputs)
@@ -102,14 +106,17 @@ class Maker:
             needs=_together(needs),
         )
 
-    def _parts(self, row: Row, needs: list[tuple[Place, ...]]) -> dict[str, tuple[str, ...]] | None:
-        """Its inputs by name; None = one is missing, or somebody to wait for. It adds to `needs`."""
+    def _parts(
+        self, row: Row, needs: list[tuple[Place, ...]], beside: dict[str, tuple[str, ...]]
+    ) -> dict[str, tuple[str, ...]] | None:
+        """Its inputs by name; None = one is missing, or somebody to wait for. It adds to `needs`, and to `beside` what
+        is asked for by the names of steps."""
         parts: dict[str, tuple[str, ...]] = {}
         if self._prepared.has_own_files:
             self._wait(self._finder.own(row.texts["file"]), needs)
             if not self._prepared.inputs:
                 parts[_OWN_FILE] = (row.texts["file"],)
-        for join, is_by_run, is_through in self._joins:
+        for join, is_by_run, is_through, is_beside in self._joins:
             group = join.group_of(row.texts)
             if group is None:
                 self._tell_alone(row, join)
@@ -118,6 +125,8 @@ class Maker:
                 needs.append(group.places)
             if is_through:
                 parts[join.step] = group.files
+            if is_beside:
+                beside[join.step] = group.files
         for entry in self._prepared.inputs:
             path = entry.fill(row.texts)
             found = self._finder.match(path) if entry.is_pattern else self._finder.find(path)
@@ -185,7 +194,7 @@ def _picker(place: str, prepared: Prepared) -> _Picker:
         return lambda parts, inputs, outputs: (outputs[at],)
     if kind == "input":
         return lambda parts, inputs, outputs: inputs if len(inputs) == 1 else None
-    if prepared.inputs or name in prepared.through:
+    if prepared.inputs or name in prepared.through or name in prepared.beside:
         return lambda parts, inputs, outputs: parts[name] or None
     return lambda parts, inputs, outputs: inputs[int(name) : int(name) + 1] or None
 
