@@ -206,6 +206,12 @@ TEXTS = {
     "pipeline:\n  steps:\n    a: {command: x}\n    a: {command: y}\n": (
         "p.yaml:4: 'a' is there already, in line 3", "keep one of them",
     ),
+    "pipeline:\n  steps: {a: {command: x}}\n  cpus: 4\n": (
+        "p.yaml:3: cpus: stands beside `pipeline:`, not in it", "move it up",
+    ),
+    "pipeline:\n  fail-fast: true\n  steps: {a: {command: x}}\n": (
+        "p.yaml:2: fail-fast: nothing is called so", "type --fail-fast",
+    ),
     "pipeline: all\n": ("p.yaml: pipeline: is no block of names and values", "write `steps:`"),
     "pipeline: {steps: {a: {command: 'true'}}}\ncolour: red\n": ("p.yaml: nothing is called colour", "known"),
     "pipeline: {steps: {a: {command: 'true'}}}\ncommand: x\n": (

@@ -250,7 +250,7 @@ def test_the_only_problem(steps: str) -> None:
 def test_all_problems_of_a_file_are_told_at_once() -> None:
     error = refusal(yaml.safe_load("{stps: 1, steps: {a: {command: true, matrix: {k: []}}, b: {}, 'c c': {}}}"))
     assert error.message.splitlines() == [
-        "p.yaml: nothing is called stps; write `steps:`, and the steps below it",
+        "p.yaml: stps: nothing is called so; write `steps:`, and the steps below it",
         "p.yaml: steps.a.command: true is no text; put it in quotes",
         "p.yaml: steps.a.matrix.k: has no values; write at least one",
         "p.yaml: steps.b: there is nothing to do; write `command: …` or `function: module:name`",

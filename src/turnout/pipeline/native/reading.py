@@ -33,8 +33,11 @@ def read(
     """
     problems = Problems(where, locate)
     for key in content:
-        if key != "steps":
-            problems.add("", f"nothing is called {key}", "write `steps:`, and the steps below it")
+        if job_keys is not None and key in job_keys:
+            problems.add(str(key), "stands beside `pipeline:`, not in it", "move it up; a step may have its own")
+        elif key != "steps":
+            instead = "type --fail-fast" if key == "fail-fast" else "write `steps:`, and the steps below it"
+            problems.add(str(key), "nothing is called so", instead)
     steps = _read_steps(content.get("steps"), job_keys, problems)
     problems.check()
     return Pipeline(steps=steps, where=where, locate=locate)
