@@ -13,6 +13,8 @@ from turnout.pipeline.native.problems import Locate, Problems
 
 #: The keys of a step that say what its runs are; all others are its job's.
 KEYS = ("command", "function", "args", "needs", "matrix", "each", "collect", "inputs", "outputs", "when")
+#: What of a job is said in its step alone.
+_OF_STEP = ("command", "search")
 #: What is no step's own: why, and what to do instead.
 _OF_PIPELINE = {
     "name": ("a step is called by its key", "leave `name:` out"),
@@ -33,7 +35,7 @@ def read(
     """
     problems = Problems(where, locate)
     for key in content:
-        if job_keys is not None and key in job_keys:
+        if job_keys is not None and key in job_keys and key not in _OF_STEP:
             problems.add(str(key), "stands beside `pipeline:`, not in it", "move it up; a step may have its own")
         elif key != "steps":
             instead = "type --fail-fast" if key == "fail-fast" else "write `steps:`, and the steps below it"
