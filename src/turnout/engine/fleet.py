@@ -50,6 +50,8 @@ class Fleet:
     works: Works | None = None
     """for providers that launch runs"""
     quiet: Quiet | None = None
+    on_news: Callable[[Agent], None] = lambda agent: None
+    """is called with agents that should hear something, and may wait for it long"""
     _pools: dict[str, Pool] = field(default_factory=dict)
     _under_way: dict[str, threading.Thread] = field(default_factory=dict)
     _leftovers: Leftovers = field(init=False)
@@ -65,6 +67,7 @@ class Fleet:
                 program=self.program or (lambda: build(self.nodes_dir.parent / "cache")), live=self._live,
             ),
             works=self.works, node_name=self.node_name, on_token_change=self.on_token_change, on_gone=self._is_gone,
+            on_news=self.on_news,
         )  # fmt: skip
 
     def recover(self) -> None:

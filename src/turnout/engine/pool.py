@@ -383,16 +383,14 @@ class Pool:
             return
         with self.means.store.read() as connection:
             busy = busy_nodes(connection, [agent.queue for agent in own])
-        told = []
         for agent in own:
             session = self._roster.session(agent)
             if session is not None and not session.held and not session.kept and agent.queue not in busy:
-                told += [f"agent:{agent.id}"] if not session.leaving else []
-                session.leaving = True
+                is_news, session.leaving = not session.leaving, True
+                if is_news:
+                    self.means.on_news(agent)
                 if self.target.launches_runs and session.heard:  # nobody else would tell that it left
                     self._roster.forget(agent)
-        if told:
-            self.means.store.write(lambda tx: tx.touch(*told))
 
     def _end_asked(self) -> None:
         if not self._is_ending:

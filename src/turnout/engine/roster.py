@@ -32,8 +32,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What all places share. `works` is for providers that launch runs; `on_gone` is told of agents that are history,
-    here."""
+    """What all places share. `works` is for providers that launch runs; `on_gone` is told of agents that are history
+    here, `on_news` of those that should hear something, and wait."""
 
     store: Store
     sessions: Sessions
@@ -43,6 +43,7 @@ class Means:
     node_name: str
     on_token_change: Callable[[int], None]
     on_gone: Callable[[Agent], None]
+    on_news: Callable[[Agent], None]
 
 
 @dataclass(slots=True)

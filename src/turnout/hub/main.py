@@ -127,6 +127,7 @@ class Hub:
             cache_size=self._settings.hub.cache_size,
             far_address=self._far_door.address if self._far_door is not None else "",
             works=Works(store=self._store, blobs=self._blobs, directory=home.root / "jobs"), quiet=self._quiet,
+            on_news=lambda agent: self.notifier.publish(frozenset([f"agent:{agent.id}"])),
         )  # fmt: skip
         self._engine = Loop(self._fleet, interval=min(1.0, self._settings.hub.lease / 4), on_round=self._after_round)
 
