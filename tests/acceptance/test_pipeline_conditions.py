@@ -20,8 +20,11 @@ def test_only_what_is_good_goes_on(user: Cli, project: Path) -> None:
     page: {command: 'cat {inputs}', collect: test}
     """
     view = run(user, written(project, steps))
-    assert states(view) == {"train": {"completed": 3}, "test": {"completed": 2}, "page": {"completed": 1}}
-    assert [each["params"] for each in runs_of(user, view, "test")] == [{"acc": 0.9}, {"acc": 0.7}]
+    assert states(view) == {
+        "train": {"completed": 3}, "test": {"completed": 2, "skipped": 1}, "page": {"completed": 1},
+    }  # fmt: skip
+    told = [(each["params"]["acc"], each["reason"]) for each in runs_of(user, view, "test")]
+    assert told == [(0.5, "condition"), (0.9, None), (0.7, None)]
     (page,) = runs_of(user, view, "page")
     assert user("logs", page["name"]).stdout == "0.90.7"
 
@@ -71,22 +74,41 @@ def test_each_run_is_asked_about_the_one_before_it(user: Cli, project: Path) -> 
     tell: {collect: a, when: always, command: 'echo tell [{inputs}]'}
     """), code=1)  # fmt: skip
     assert states(view) == {
-        "a": {"completed": 2, "failed": 1}, "mend": {"completed": 1}, "go": {"completed": 2}, "tell": {"completed": 1},
+        "a": {"completed": 2, "failed": 1}, "mend": {"completed": 1, "skipped": 2},
+        "go": {"completed": 2, "skipped": 1}, "tell": {"completed": 1},
     }  # fmt: skip
-    assert user("logs", "mend").stdout == "mend 2 []\n", "what left nothing has no files"
+    (mend,) = (each for each in runs_of(user, view, "mend") if each["state"] == "completed")
+    assert user("logs", mend["name"]).stdout == "mend 2 []\n", "what left nothing has no files"
     assert user("logs", "tell").stdout == "tell [a1 a3]\n"
+
+
+def test_behind_what_was_skipped(user: Cli, project: Path) -> None:
+    view = run(user, written(project, """
+    a: {matrix: {i: [1, 2]}, command: 'true'}
+    b: {each: a, when: a.state = failed, command: 'echo {i}', outputs: 'b{i}'}
+    c: {collect: b, matrix: {i: [1, 2]}, when: not failure, command: 'echo {i} [{inputs}]'}
+    d: {each: b, when: always, command: 'echo {i}'}
+    e: {each: b, command: 'echo {i}'}
+    f: {collect: b, command: 'echo {inputs}'}
+    """))  # fmt: skip
+    assert states(view) == {
+        "a": {"completed": 2}, "b": {"skipped": 2}, "c": {"completed": 2}, "d": {"completed": 2},
+        "e": {"skipped": 2}, "f": {"skipped": 1},
+    }  # fmt: skip
 
 
 def test_behind_what_never_had_runs(user: Cli, project: Path) -> None:
     """One that stands for those has no values, and there is nothing to be done to it."""
     view = run(user, written(project, """
-    a: {matrix: {i: [1, 2]}, command: 'true'}
-    b: {each: a, when: a.state = failed, command: 'echo {i}'}
-    c: {collect: b, matrix: {i: [1, 2]}, when: not failure, command: 'echo {i} [{inputs}]'}
-    d: {each: b, when: always, command: 'echo {i}'}
-    """))  # fmt: skip
-    assert states(view) == {"a": {"completed": 2}, "b": {"skipped": 1}, "c": {"completed": 2}, "d": {"skipped": 1}}
-    assert "b has no runs" in user("why", "d").stdout
+    a: {command: 'exit 3', outputs: 'parts/*'}
+    b: {needs: a, each: 'parts/*', command: 'echo {name} > {output}', outputs: 'b/{name}'}
+    c: {each: b, when: always, command: 'echo {name}'}
+    d: {collect: b, when: always, command: 'echo [{inputs}]'}
+    """), code=1)  # fmt: skip
+    assert states(view) == {
+        "a": {"failed": 1}, "b": {"cancelled": 1}, "c": {"skipped": 1}, "d": {"completed": 1},
+    }  # fmt: skip
+    assert "b has no runs" in user("why", "c").stdout
 
 
 def test_a_resumed_pipeline_asks_again(user: Cli, project: Path, tmp_path: Path) -> None:

@@ -130,11 +130,10 @@ def test_a_step_that_something_under_way_needs_stays_until_that_is_over(
     a: {{command: 'test -e {tmp_path}/mended'}}
     told: {{command: 'test -e {tmp_path}/mended && echo well > told || echo bad > told', needs: a, when: always,
             outputs: told}}
-    slow: {{command: 'until test -e {tmp_path}/go; do sleep 0.1; done'}}
-    page: {{command: cat told, needs: [told, slow]}}
+    page: {{command: 'until test -e {tmp_path}/go; do sleep 0.1; done; cat told', needs: told}}
     """
     job = user.json("pipeline", "-d", written(project, steps))["job"]
-    wait_until(lambda: states(user.json("show", job))["told"] == {"completed": 1}, 30.0)
+    wait_until(lambda: states(user.json("show", job))["page"] == {"running": 1}, 30.0)
     (tmp_path / "mended").touch()
     done = user("resume", "-d", job)
     assert "1 run again, of a" in done.stdout
@@ -146,7 +145,26 @@ def test_a_step_that_something_under_way_needs_stays_until_that_is_over(
     assert user.json("attach", job)["state"] == "completed"
     assert user("logs", "page").stdout == "bad\n"
     view = resumed(user, job)
-    assert states(view) == {name: {"completed": 1} for name in ("a", "told", "slow", "page")}
+    assert states(view) == {name: {"completed": 1} for name in ("a", "told", "page")}
+    assert user("logs", "page").stdout == "well\n"
+    assert "nothing is missing" in user("resume", job).stdout
+
+
+def test_what_still_waits_reads_what_is_made_anew(user: Cli, project: Path, tmp_path: Path) -> None:
+    steps = f"""
+    a: {{command: 'test -e {tmp_path}/mended'}}
+    told: {{command: 'test -e {tmp_path}/mended && echo well > told || echo bad > told', needs: a, when: always,
+            outputs: told}}
+    slow: {{command: 'until test -e {tmp_path}/go; do sleep 0.1; done'}}
+    page: {{command: cat told, needs: [told, slow]}}
+    """
+    job = user.json("pipeline", "-d", written(project, steps))["job"]
+    wait_until(lambda: states(user.json("show", job))["told"] == {"completed": 1}, 30.0)
+    (tmp_path / "mended").touch()
+    done = user("resume", "-d", job)
+    assert "2 runs again, of a, told" in done.stdout and not done.stderr
+    (tmp_path / "go").touch()
+    assert user.json("attach", job)["state"] == "completed"
     assert user("logs", "page").stdout == "well\n"
     assert "nothing is missing" in user("resume", job).stdout
 

@@ -18,21 +18,23 @@ from turnout.blobs.store import BlobStore
 from turnout.engine.desk import Desk
 from turnout.engine.expanding import Expander
 from turnout.engine.following import Why, give_up_steps, settle
+from turnout.engine.gates import look_at
+from turnout.engine.late_runs import decide
 from turnout.engine.resuming import resume
 from turnout.engine.submit import PipelineSubmission, submit_pipeline
 from turnout.errors import InvalidInput
 from turnout.model.ids import job_name, parse_job_name
-from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
+from turnout.model.pipeline import Gate, PipelineSpec, StepSpec, Terms
 from turnout.model.search import Aim, Search
 from turnout.model.spec import CommandKind, JobSpec, Retry, RunSpec
 from turnout.model.state import Reason
 from turnout.pipeline.native import plan, read
+from turnout.pipeline.plan import RunPlan, StepPlan
 from turnout.plugin.space import Range
 from turnout.schedule.record import Stage
 from turnout.search.spaces import to_plain
-from turnout.store import deletion, pipelines, reads, schema
+from turnout.store import deletion, late, leaving, reads, schema
 from turnout.store import searches as searches_module
-from turnout.store.leaving import leavers
 from turnout.store.ledger import Ledger
 from turnout.store.queue import live_runs
 from turnout.store.store import Store
@@ -54,14 +56,20 @@ class Step:
 
 def step(
     name: str, runs: int = 1, *, needs: Sequence[int] = (), singly: Sequence[Needs] = (),
-    late: dict[str, Any] | None = None, job: JobSpec | None = None, **fields: Any,
+    follows: Sequence[int] = (), late: dict[str, Any] | None = None, gate: Gate = Gate.NONE,
+    job: JobSpec | None = None, **fields: Any,
 ) -> Step:  # fmt: skip
-    """A step of so many runs; its job's `runs` may be given instead."""
-    made = () if late is not None else tuple(RunSpec(argv=(name, str(number))) for number in range(1, runs + 1))
+    """A step of so many runs; its job's `runs` may be given instead. One that is late and has no gate has none."""
+    made = (
+        ()
+        if late is not None and not gate
+        else tuple(RunSpec(argv=(name, str(number))) for number in range(1, runs + 1))
+    )
     job = job or job_spec((name,), **{"label": name, "runs": made, **fields})
     spec = StepSpec(
-        name=name, terms=0, runs=job.runs, display=job.display, needs=tuple(needs), run_needs=tuple(singly), late=late
-    )
+        name=name, terms=0, runs=job.runs, display=job.display, needs=tuple(needs), run_needs=tuple(singly),
+        follows=tuple(follows), late=late, gate=gate,
+    )  # fmt: skip
     return Step(spec, job)
 
 
@@ -516,12 +524,31 @@ def test_one_that_was_cancelled_on_its_node_and_completed_all_the_same_lets_othe
 
 
 def due(lab: Lab) -> list[str]:
-    return [each.name for each in lab.read(pipelines.due_steps)]
+    return [each.name for each in lab.read(late.due_steps)]
 
 
-def make(lab: Lab, pipe: Pipeline, step: str, count: int = 1) -> None:
-    runs = [RunSpec(argv=(step, str(number))) for number in range(1, count + 1)]
-    lab.store.write(lambda tx: pipelines.insert_late_runs(tx, pipe.jobs[step], runs))
+def at_gates(lab: Lab) -> list[str]:
+    return [found.step.name for found in lab.read(late.at_gates)]
+
+
+def look(lab: Lab) -> None:
+    """At all runs that are at their gates."""
+    blobs: Any = None
+    for found in lab.read(late.at_gates):
+        look_at(lab.store, blobs, found)
+
+
+def make(lab: Lab, pipe: Pipeline, step: str, count: int = 1, *, outputs: tuple[str, ...] = ()) -> None:
+    """So many runs, which wait for nothing but what their step waited for."""
+    made = [RunPlan(label="", argv=(step, str(number)), outputs=outputs) for number in range(1, count + 1)]
+    make_all(lab, pipe, StepPlan(name=step, runs=tuple(made)), whole=True)
+
+
+def make_all(lab: Lab, pipe: Pipeline, made: StepPlan, *, whole: bool = False) -> None:
+    job = pipe.jobs[made.name]
+    before = lab.read(lambda connection: leaving.before_making(connection, job))
+    made = replace(made, needs=tuple(before)) if whole else made
+    lab.store.write(lambda tx: decide(tx, late.LateStep(job, made.name, {}), made, before))
 
 
 def test_a_late_step_is_due_when_all_that_it_needs_is_over_well(lab: Lab) -> None:
@@ -533,7 +560,7 @@ def test_a_late_step_is_due_when_all_that_it_needs_is_over_well(lab: Lab) -> Non
     agent.tell(*end(second))
     assert due(lab) == [] and pipe.columns("late")["blocked"] == 1
     agent.tell(*end(third))
-    (found,) = lab.read(pipelines.due_steps)
+    (found,) = lab.read(late.due_steps)
     assert (found.job, found.name, found.late) == (pipe.jobs["late"], "late", LATE)
     assert agent.take() == [] and pipe.states("c") == ["created"] and pipe.state == "running"
 
@@ -610,7 +637,7 @@ def test_what_was_left_for_a_late_step(lab: Lab) -> None:
     agent = lab.agent()
     for number, grant in enumerate(agent.take()):
         agent.tell(*end(grant, manifest=f"m{number}"))
-    left = lab.read(lambda connection: leavers(connection, pipe.jobs["late"]))
+    left = lab.read(lambda connection: leaving.before_making(connection, pipe.jobs["late"]))
     assert [(each.label, each.values, each.after, each.outputs, each.is_well) for each in left["a"]] == [
         ("a-1", {"x": 1}, "m0", ["*.txt"], True), ("a-2", {"x": 2}, "m1", ["*.txt"], True),
     ]  # fmt: skip
@@ -620,17 +647,16 @@ def test_what_was_left_for_a_late_step(lab: Lab) -> None:
 
 def bearing(*needs: int) -> Step:
     """A late step that waits for the ends of others, whatever they are."""
-    late = step("late", late=LATE, needs=needs)
-    return replace(late, spec=replace(late.spec, bears_failures=True))
+    made = asking("late", *needs)
+    return replace(made, spec=replace(made.spec, runs=()))
 
 
-def asking(name: str, *needs: int, when: str = "always") -> Step:
-    """A late step with a condition, by which it asks about `a`."""
+def asking(name: str, *needs: int, when: str = "always", job: JobSpec | None = None) -> Step:
+    """A step with a condition, by which it asks about `a`."""
     steps = {"a": {"command": "a"}, name: {"command": name, "needs": "a", "when": when}}
     _, planned = plan(read({"steps": steps}, "p.yaml"), lambda pattern: []).steps
-    assert planned.late is not None
-    made = bearing(*needs)
-    return replace(made, spec=replace(made.spec, name=name, late=planned.late.plain()))
+    assert planned.late is not None and planned.gate
+    return step(name, needs=needs, late=planned.late.plain(), gate=planned.gate, job=job)
 
 
 def take_up(lab: Lab, pipe: Pipeline, *later: str) -> Any:
@@ -657,15 +683,15 @@ def test_runs_that_wait_for_runs_of_a_step_that_is_asked_again_are_made_anew(lab
     pipe = submitted(lab, step("a"), asking("x", 0), step("y", late=LATE, needs=(1,)), step("z", needs=(2,)))
     agent = lab.agent()
     do(agent, fails=["a.1"])
-    make(lab, pipe, "x")
+    look(lab)
     do(agent)
     make(lab, pipe, "y")
     do(agent, fails=["y.1"])
     assert pipe.counts == {"completed": 1, "failed": 2, "cancelled": 1}
     assert list(take_up(lab, pipe)) == ["a", "x", "y", "z"] and due(lab) == []
     assert [step for step in ("x", "y") if pipe.columns(step)["blocked"] == 1] == ["x", "y"]
-    assert do(agent) == ["a.1"] and due(lab) == ["x"]
-    make(lab, pipe, "x")
+    assert do(agent) == ["a.1"] and at_gates(lab) == ["x"]
+    look(lab)
     assert do(agent) == ["x.1"] and due(lab) == ["y"]
     make(lab, pipe, "y")
     assert [do(agent), do(agent)] == [["y.1"], ["z.1"]]
@@ -677,7 +703,7 @@ def test_what_is_under_way_keeps_what_it_was_made_of(lab: Lab) -> None:
     pipe = submitted(lab, step("a"), asking("x", 0), step("u", late=LATE, needs=(1,)))
     agent = lab.agent()
     do(agent, fails=["a.1"])
-    make(lab, pipe, "x")
+    look(lab)
     do(agent)
     make(lab, pipe, "u", 2)
     first, second = agent.take()
@@ -686,37 +712,56 @@ def test_what_is_under_way_keeps_what_it_was_made_of(lab: Lab) -> None:
     assert do(agent) == ["a.1", "u.1"] and due(lab) == []
     agent.tell(*end(second))
     assert (pipe.state, due(lab)) == ("completed", [])
-    assert list(take_up(lab, pipe)) == ["x", "u"] and due(lab) == ["x"]
-    make(lab, pipe, "x")
+    assert list(take_up(lab, pipe)) == ["x", "u"] and at_gates(lab) == ["x"]
+    look(lab)
     assert do(agent) == ["x.1"] and due(lab) == ["u"]
     make(lab, pipe, "u", 2)
     assert do(agent) == ["u.1", "u.2"] and pipe.state == "completed"
     assert take_up(lab, pipe) == {}
 
 
-@pytest.mark.parametrize("waits", [True, False])
-def test_what_waits_behind_it_is_given_what_it_left(lab: Lab, waits: bool) -> None:
-    """Whether it still waits for others, or is in the queue."""
-    pipe = submitted(lab, step("z"), asking("x", 0), step("b"), step("c", needs=(1, 2)), step("d", needs=(3,)))
-    agent = lab.agent()
-    z, b = agent.take()
-    agent.tell(*end(z, 3))
-    lab.store.write(lambda tx: pipelines.insert_late_runs(tx, pipe.jobs["x"], leaving("x", 1).runs))
+def x_leaves() -> JobSpec:
+    return job_spec(("x",), label="x", runs=(RunSpec(argv=("x", "1"), outputs=("out/*",)),))
+
+
+def test_what_is_in_the_queue_behind_it_is_given_what_it_left(lab: Lab) -> None:
+    steps = step("z"), asking("x", 0, job=x_leaves()), step("c", needs=(1,)), step("d", needs=(2,))
+    pipe, agent = submitted(lab, *steps), lab.agent()
+    do(agent, fails=["z.1"])
+    look(lab)
     (x,) = agent.take()
     agent.tell(*end(x, manifest="m1"))
-    if not waits:
-        agent.tell(*end(b))
     assert list(take_up(lab, pipe, "x")) == ["z"]
-    if waits:
-        agent.tell(*end(b))
     given = {_label(grant): grant for grant in agent.take()}
     assert given.keys() == {"z.1", "c.1"} and given["c.1"].inputs == [("m1", ["out/*"])]
     for grant in given.values():
         agent.tell(*end(grant))
     assert do(agent) == ["d.1"] and (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
     assert list(take_up(lab, pipe)) == ["x", "c", "d"], "all that was made of what has changed"
-    make(lab, pipe, "x")
+    look(lab)
     assert [do(agent), do(agent), do(agent)] == [["x.1"], ["c.1"], ["d.1"]]
+    assert (pipe.open(), pipe.state, take_up(lab, pipe)) == (dict.fromkeys(pipe.jobs, 0), "completed", {})
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_still_waits_behind_it_waits_for_what_is_made_anew(lab: Lab, whole: bool) -> None:
+    c = step("c", needs=(1, 2)) if whole else step("c", singly=(((1, 0), (2, 0)),))
+    pipe = submitted(lab, step("z"), asking("x", 0, job=x_leaves()), step("b"), c)
+    agent = lab.agent()
+    z, b = agent.take()
+    agent.tell(*end(z, 3))
+    look(lab)
+    (x,) = agent.take()
+    agent.tell(*end(x, manifest="m1"))
+    assert list(take_up(lab, pipe)) == ["z", "x"] and pipe.columns("c")["blocked"] == 2 * whole
+    agent.tell(*end(b))
+    assert do(agent) == ["z.1"] and do(agent) == []
+    look(lab)
+    (x,) = agent.take()
+    agent.tell(*end(x, manifest="m2"))
+    (grant,) = agent.take()
+    assert (_label(grant), grant.inputs) == ("c.1", [("m2", ["out/*"])])
+    agent.tell(*end(grant))
     assert (pipe.open(), pipe.state, take_up(lab, pipe)) == (dict.fromkeys(pipe.jobs, 0), "completed", {})
 
 
@@ -725,11 +770,11 @@ def test_what_was_made_of_single_runs_that_are_made_anew_is_made_anew(lab: Lab) 
     steps = step("a"), asking("x", 0), step("b", 2, needs=(1,)), step("c", 2, singly=pairs), step("d", 2)
     pipe, agent = submitted(lab, *steps), lab.agent()
     do(agent, fails=["a.1"])
-    make(lab, pipe, "x")
+    look(lab)
     assert [do(agent), do(agent), do(agent)] == [["x.1"], ["b.1", "b.2"], ["c.1", "c.2"]]
-    assert {step: len(runs) for step, runs in take_up(lab, pipe).items()} == {"a": 1, "x": 0, "b": 2, "c": 2}
+    assert {step: len(runs) for step, runs in take_up(lab, pipe).items()} == {"a": 1, "x": 1, "b": 2, "c": 2}
     assert do(agent) == ["a.1"]
-    make(lab, pipe, "x")
+    look(lab)
     assert [do(agent), do(agent), do(agent)] == [["x.1"], ["b.1", "b.2"], ["c.1", "c.2"]]
     assert (pipe.open(), pipe.counts) == (dict.fromkeys(pipe.jobs, 0), {"completed": 8})
 
@@ -742,11 +787,16 @@ def test_a_late_step_is_made_of_the_files_that_count(lab: Lab, tmp_path: Path) -
         "l": {"command": "l {file}", "each": "out/*.txt", "needs": "a"},
     }  # fmt: skip
     planned = plan(read({"steps": texts}, "p.yaml"), lambda pattern: []).steps
-    steps = [step(each.name, late=each.late.plain() if each.late else None) for each in planned]
+    jobs = [
+        job_spec((each.name,), label=each.name, runs=tuple(
+            RunSpec(argv=run.argv if each.name != "z" else ("z", "1"), outputs=run.outputs) for run in each.runs
+        ))
+        for each in planned
+    ]  # fmt: skip
     needs = {"z": (), "a": (0,), "l": (1,)}
     pipe = submitted(lab, *(
-        replace(made, spec=replace(made.spec, needs=needs[each.name], bears_failures=each.bears_failures))
-        for made, each in zip(steps, planned, strict=True)
+        step(each.name, needs=needs[each.name], late=each.late.plain() if each.late else None, gate=each.gate, job=job)
+        for each, job in zip(planned, jobs, strict=True)
     ))  # fmt: skip
     agent, blobs = lab.agent(), BlobStore(tmp_path)
     expander = Expander(lab.store, blobs, lambda job: None)
@@ -797,6 +847,7 @@ def test_runs_that_are_due_no_more_are_not_made(lab: Lab) -> None:
     assert lab.everything() == before and due(lab) == []
     assert do(agent) == ["a.1"] and due(lab) == ["late"]
     make(lab, pipe, "late")
+    look(lab)
     assert do(agent) == ["late.1"] and pipe.open()["late"] == 0
 
 
@@ -825,12 +876,12 @@ def test_a_step_is_not_decided_on_from_ends_that_count_no_more(lab: Lab, when: s
 
     def meanwhile() -> None:
         take_up(lab, pipe)
-        assert do(agent) == ["a.1"] and due(lab) == ["late"]
+        assert do(agent) == ["a.1"] and at_gates(lab) == ["late"]
 
     store: Any = Interrupted(lab.store, meanwhile)
     expander = Expander(store, BlobStore(tmp_path), lambda job: None)
-    assert expander.look() and due(lab) == ["late"], "what was read counts no more"
-    assert expander.look() and due(lab) == []
+    assert expander.look() and at_gates(lab) == ["late"], "what was read counts no more"
+    assert expander.look() and at_gates(lab) == []
     assert pipe.states("late") == [state]
 
 
@@ -892,6 +943,7 @@ def test_what_was_skipped_for_a_condition_that_is_asked_again_is_done_if_that_ho
     assert list(take_up(lab, pipe)) == ["a", "late", "c", "d", "e"]
     assert do(agent) == ["a.1"] and due(lab) == ["late"]
     make(lab, pipe, "late")
+    look(lab)
     assert do(agent) == ["late.1"]
     assert [do(agent), do(agent), do(agent)] == [["c.1", "c.2"], ["d.1", "d.2"], ["e.1"]]
     assert (pipe.open(), pipe.state) == (dict.fromkeys(pipe.jobs, 0), "completed")
@@ -900,14 +952,14 @@ def test_what_was_skipped_for_a_condition_that_is_asked_again_is_done_if_that_ho
 # --- what is handed on ------------------------------------------------------------------------------------------------
 
 
-def leaving(name: str, runs: int, outputs: tuple[str, ...] = ("out/*",)) -> JobSpec:
+def of_files(name: str, runs: int, outputs: tuple[str, ...] = ("out/*",)) -> JobSpec:
     commands = tuple(RunSpec(argv=(name, str(number)), outputs=outputs) for number in range(1, runs + 1))
     return job_spec((name,), runs=commands)
 
 
 def test_a_run_is_given_what_the_runs_left_that_it_waited_for(lab: Lab) -> None:
     submitted(
-        lab, step("a", job=leaving("a", 2)), step("b", 2), step("one", singly=(((0, 1),),)), step("all", needs=(0, 1))
+        lab, step("a", job=of_files("a", 2)), step("b", 2), step("one", singly=(((0, 1),),)), step("all", needs=(0, 1))
     )
     agent = lab.agent()
     for number, grant in enumerate(agent.take(), 1):
@@ -918,7 +970,7 @@ def test_a_run_is_given_what_the_runs_left_that_it_waited_for(lab: Lab) -> None:
 
 
 def test_a_late_run_is_given_all_that_was_left_before_it(lab: Lab) -> None:
-    pipe = submitted(lab, step("a", job=leaving("a", 2)), step("late", late=LATE, needs=(0,)))
+    pipe = submitted(lab, step("a", job=of_files("a", 2)), step("late", late=LATE, needs=(0,)))
     agent = lab.agent()
     for number, grant in enumerate(agent.take(), 1):
         agent.tell(*end(grant, manifest=f"m{number}"))
@@ -927,7 +979,7 @@ def test_a_late_run_is_given_all_that_was_left_before_it(lab: Lab) -> None:
 
 
 def test_it_is_given_the_same_when_it_is_tried_again(lab: Lab) -> None:
-    submitted(lab, step("a", job=leaving("a", 1)), step("b", job=leaving("b", 1), needs=(0,)))
+    submitted(lab, step("a", job=of_files("a", 1)), step("b", job=of_files("b", 1), needs=(0,)))
     agent = lab.agent()
     (grant,) = agent.take()
     agent.tell(*end(grant, manifest="m1"))

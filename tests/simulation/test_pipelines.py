@@ -6,6 +6,7 @@ A seed that fails prints its story; ``python -m turnout.testing.simulator --pipe
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,10 @@ import pytest
 
 from turnout.model.state import RunState
 from turnout.schedule import machine, replay
+from turnout.schedule.needs import End
 from turnout.schedule.record import RunRecord, Step
-from turnout.store import resuming
-from turnout.testing.simulator import KINDS, Simulation, actions, following, memory, simulate, unmade
+from turnout.store import waiting
+from turnout.testing.simulator import KINDS, Simulation, actions, expander, following, memory, simulate, unmade
 from turnout.testing.simulator.expander import Expander
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.keeper import Keeper
@@ -25,11 +27,11 @@ CHUNK = 60
 #: The model also knows what becomes of a node's machine that lost power.
 SPARED = frozenset({"power cut"})
 #: Without jobs that have nodes of their own: the engine starts those together, the model one after the other.
-SAME = (1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15)
+SAME = (1, 2, 5, 8, 9, 10, 12, 13, 14, 15, 16, 17)
 #: What must have happened in every chunk.
 SEEN = {
     "run let into the queue", "run given up: dependency", "run given up: condition", "run given up: unmade",
-    "late step due",
+    "late step due", "run at its gate", "run let in at its gate",
     "late runs made", "late runs made already", "late step given up", "pipeline cancelled", "parent drained",
     "created -> queued", "created -> cancelled", "hub killed between commit and answer", "submission known",
     "agent given up: no sign of life, with runs", "power cut", "restart requested",
@@ -137,7 +139,10 @@ def let_go_of_all_for_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_an_earlier_failure(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(following, "has_failed", lambda disk, job: False)
+    def flawed(disk: memory.Disk, ledger: memory.Ledger, job: int) -> set[End]:
+        return {End(each.state, each.reason) for each in ledger.ended() if disk.rows[each.id].job == job}
+
+    patch.setattr(following, "ends_of", flawed)
 
 
 def give_up_only_who_waits_itself(patch: pytest.MonkeyPatch) -> None:
@@ -227,8 +232,59 @@ def say_that_it_left_what_it_did_not(patch: pytest.MonkeyPatch) -> None:
 
 def forget_what_is_done_again_before_a_late_step(patch: pytest.MonkeyPatch) -> None:
     """When a pipeline is taken up again."""
-    unmake = resuming.unmake
-    patch.setattr(resuming, "unmake", lambda tx, steps: unmake(tx, [(job, min(blocked, 1)) for job, blocked in steps]))
+    block = waiting.set_blocked
+    patch.setattr(waiting, "set_blocked", lambda tx, steps: block(tx, [(min(count, 1), job) for count, job in steps]))
+
+
+def let_in_without_a_look(patch: pytest.MonkeyPatch) -> None:
+    """At gates."""
+
+    def flawed(tx: memory.Tx, ledger: memory.Ledger, run: int) -> None:
+        record = ledger.get(run)
+        if record is not None and record.state is RunState.CREATED:
+            ledger.apply(machine.enqueue(record, tx.now))
+            tx.touched.add("queue")
+
+    patch.setattr(following, "release", flawed)
+
+
+def look_at_what_it_did_not_wait_for(patch: pytest.MonkeyPatch) -> None:
+    """At the gate of a run that waits for some runs of a step, what all of them have left is told."""
+    look = expander.before_gate
+
+    def flawed(disk: memory.Disk, job: int, run: int) -> Any:
+        disk = copy.deepcopy(disk)
+        steps = {disk.rows[on].job for on, each in disk.graph.run_needs if each == run}
+        disk.graph.step_needs |= {(step, job) for step in steps}
+        return look(disk, job, run)
+
+    patch.setattr(expander, "before_gate", flawed)
+
+
+def forget_who_follows(patch: pytest.MonkeyPatch) -> None:
+    """Whose runs can be made when those of another step are."""
+    make = expander._make
+
+    def flawed(tx: memory.Tx, job: int, *given: Any) -> None:
+        needs = tx.disk.graph.late_needs
+        mine = {each for each in needs if each[0] == job and not each[2]}
+        needs -= mine
+        make(tx, job, *given)
+        needs |= mine
+
+    patch.setattr(expander, "_make", flawed)
+
+
+def wait_for_all_of_it(patch: pytest.MonkeyPatch) -> None:
+    """A late run that is made for a single one waits for its whole step."""
+    settle_in = following.settle_in
+
+    def flawed(tx: memory.Tx, ledger: memory.Ledger, job: int, runs: list[int]) -> None:
+        graph = tx.disk.graph
+        graph.step_needs |= {(on, job) for on, each, _ in graph.late_needs if each == job}
+        settle_in(tx, ledger, job, runs)
+
+    patch.setattr(following, "settle_in", flawed)
 
 
 #: Each with what the simulator says of it.
@@ -246,6 +302,10 @@ FLAWS = [
     (hand_on_nothing_the_second_time, "was to have"),
     (keep_what_was_given_up_in_mind, "counts wrong"),
     (say_that_it_left_what_it_did_not, "left nothing of"),
+    (let_in_without_a_look, "and was to be given up"),
+    (look_at_what_it_did_not_wait_for, "and that was to be"),
+    (forget_who_follows, "counts (open"),
+    (wait_for_all_of_it, "and that is"),
 ]
 
 

@@ -37,32 +37,41 @@ def late(plan: Plan, name: str) -> LateStep:
     ],
 )
 def test_its_runs(command: str, expected: list[str]) -> None:
-    runs = late(planned(COUNT, command), "2").expand(LEFT)
+    runs = late(planned(COUNT, command), "2").make(LEFT).runs
     assert [run.argv[-1] for run in runs] == expected
     assert [run.label for run in runs] == [f"2.{number}" for number in range(1, len(expected) + 1)]
-    assert all(run.needs == () for run in runs)
 
 
-def test_who_reads_from_a_late_step_is_late() -> None:
-    plan = planned(COUNT, "sort {*.counts||} > {o.txt}", "cat {2.*||} > {o}", "cat {2.2}", "cat {mp.2.*.output.txt||}")
-    assert [(step.name, step.needs, step.late is not None) for step in plan.steps] == [
-        ("1", (), False), ("2", ("1",), True), ("3", ("2",), True), ("4", ("2",), True), ("5", ("2",), True)
+def test_who_reads_from_a_late_step_is_made_when_that_is() -> None:
+    """Its runs wait for what they read themselves."""
+    plan = planned(
+        COUNT, "sort {*.counts||} > {o.txt}", "cat {2.*||} > {o}", "cat {2.2}", "cat {mp.2.*.output.txt||}", "cat {2.*}"
+    )
+    assert [(step.name, step.needs, step.follows, step.is_late) for step in plan.steps] == [
+        ("1", (), (), False), ("2", ("1",), (), True), *((name, (), ("2",), True) for name in "3456")
     ]  # fmt: skip
-    sorts = late(plan, "2").expand(LEFT)
+    sorts = late(plan, "2").make(LEFT).runs
     left = {"2": [Left(label=run.label, files=run.outputs) for run in sorts]}
-    copies = late(plan, "3").expand(left)
-    assert [run.argv[-1] for run in copies] == [f"cat mp.2.{run}.output.txt > mp.3.{run}.output" for run in (1, 2, 3)]
-    assert [run.argv[-1] for run in late(plan, "4").expand(left)] == ["cat mp.2.2.output.txt"]
-    assert [run.argv[-1] for run in late(plan, "5").expand(left)] == [f"cat mp.2.{run}.output.txt" for run in (1, 2, 3)]
+    copies = late(plan, "3").make(left)
+    assert [run.argv[-1] for run in copies.runs] == [
+        f"cat mp.2.{run}.output.txt > mp.3.{run}.output" for run in (1, 2, 3)
+    ]
+    assert [run.needs for run in copies.runs] == [(("2", 0),), (("2", 1),), (("2", 2),)] and copies.needs == ()
+    (one,) = late(plan, "4").make(left).runs
+    assert (one.argv[-1], one.needs) == ("cat mp.2.2.output.txt", (("2", 1),))
+    matching = late(plan, "5").make(left).runs
+    assert [run.argv[-1] for run in matching] == [f"cat mp.2.{run}.output.txt" for run in (1, 2, 3)]
+    assert [run.needs for run in matching] == [(("2", 0),), (("2", 1),), (("2", 2),)]
+    assert late(plan, "6").make(left).needs == ("2",)
 
 
 def test_it_needs_all_it_reads_from_and_knows_what_it_reads() -> None:
     more = f"{FILES}[JOB_OPTIONS]\nset -e\n[PATHS]\ncat /bin/cat\n"
     plan = planned(COUNT, "sort {3||4} > {o}", "# together", "cat {*.counts} {2.*||} {2.1} {*.gz}", more=more)
     reader = step(plan, "3")
-    assert reader.needs == ("1", "2") and reader.reads == ("a.gz", "b.gz", "c.gz")
+    assert (reader.needs, reader.follows) == (("1",), ("2",)) and reader.reads == ("a.gz", "b.gz", "c.gz")
     left = LEFT | {"2": [Left(label=f"2.{run}", files=(f"mp.2.{run}.output",)) for run in (1, 2)]}
-    runs = late(plan, "3").expand(left)
+    runs = late(plan, "3").make(left).runs
     files = "a.counts b.counts z.counts mp.2.{}.output mp.2.1.output a.gz b.gz c.gz"
     assert [run.argv[-1] for run in runs] == [f"set -e\n# together\n/bin/cat {files.format(run)}" for run in (1, 2)]
 
@@ -86,5 +95,5 @@ def test_it_needs_all_it_reads_from_and_knows_what_it_reads() -> None:
 def test_what_was_left_does_not_do(command: str, left: tuple[str, ...], message: str) -> None:
     found = late(planned(COUNT, command), "2")
     with pytest.raises(InvalidInput) as caught:
-        found.expand({"1": [Left(label="1.1", files=left)]})
+        found.make({"1": [Left(label="1.1", files=left)]})
     assert caught.value.message == message and caught.value.hint

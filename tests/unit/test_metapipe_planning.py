@@ -82,7 +82,7 @@ def test_hardcoded_outputs_as_in_metapipe() -> None:
     late = step(plan, "2").late
     assert late is not None and step(plan, "2").needs == ("1",)
     left = {"1": [Left(label="1.1", files=("x.counts",)), Left(label="1.2", files=("y.counts",))]}
-    assert [run.argv for run in late.expand(left)] == [("bash", "-c", "./an.sh x.counts y.counts")]
+    assert [run.argv for run in late.make(left).runs] == [("bash", "-c", "./an.sh x.counts y.counts")]
 
 
 def test_the_script_is_options_comments_command() -> None:
@@ -157,7 +157,7 @@ def test_what_is_left_by_a_pattern_is_known_when_it_is_there(reading: str) -> No
 def test_a_pattern_without_a_dot_is_what_another_command_leaves() -> None:
     reader = step(planned("split {1} #{o:breakdown/*}", "cat {breakdown/*||} > {o}"), "2")
     assert reader.needs == ("1",) and reader.late is not None
-    runs = reader.late.expand({"1": [Left(label="1.1", files=("breakdown/b", "breakdown/a"))]})
+    runs = reader.late.make({"1": [Left(label="1.1", files=("breakdown/b", "breakdown/a"))]}).runs
     assert [(run.label, run.argv[-1], run.inputs, run.outputs) for run in runs] == [
         ("2.1", "cat breakdown/a > mp.2.1.output", ("breakdown/a",), ("mp.2.1.output",)),
         ("2.2", "cat breakdown/b > mp.2.2.output", ("breakdown/b",), ("mp.2.2.output",)),

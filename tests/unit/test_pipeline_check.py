@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from turnout.errors import InvalidInput
-from turnout.model.pipeline import MOST_STEPS, PipelineSpec, StepSpec, Terms
+from turnout.model.pipeline import MOST_STEPS, Gate, PipelineSpec, StepSpec, Terms
 from turnout.model.search import Search
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.spec.check import MOST_RUNS, check
@@ -63,8 +63,16 @@ BAD: dict[str, tuple[Callable[[PipelineSpec], PipelineSpec], str]] = {
     "a search of its own": (lambda sound: replace(sound, job=replace(WHOLE, search=SEARCH)), "no search"),
     "a bad tag": (lambda sound: replace(sound, job=replace(WHOLE, tags={"a b": "c"})), "a b"),
     "a bad name of its own": (lambda sound: replace(sound, job=replace(WHOLE, label="a\nb")), "run name"),
-    "a step that never ends": (lambda sound: replace(sound, steps=(A, replace(A, name="c", runs=()))), "either"),
-    "a step whose runs are known, and late": (lambda sound: replace(sound, steps=(replace(A, late={}), B)), "either"),
+    "a step that never ends": (lambda sound: replace(sound, steps=(A, replace(A, name="c", runs=()))), "or looks"),
+    "nobody at its gate": (lambda sound: replace(sound, steps=(replace(A, gate=Gate.ANYHOW), B)), "or looks"),
+    "somebody without a gate": (lambda sound: replace(sound, steps=(replace(A, late={}), B)), "or looks"),
+    "it has runs, and follows": (
+        lambda sound: replace(sound, steps=(A, replace(B, late={}, gate=Gate.IF_WELL, follows=(0,)))), "needs none",
+    ),
+    "it follows itself": (
+        lambda sound: replace(sound, steps=(A, replace(B, late={}, runs=(), run_needs=(), follows=(1,)))),
+        "not before it",
+    ),
     "a run of a step that has none yet": (
         lambda sound: replace(sound, steps=(replace(A, runs=(), late={}), B)), "not before it",
     ),

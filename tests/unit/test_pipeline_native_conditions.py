@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from turnout.errors import InvalidInput
+from turnout.model.pipeline import SKIPPED, Gate
 from turnout.pipeline import languages
 from turnout.pipeline.native import plan, read
-from turnout.pipeline.plan import Left, Plan, RunPlan, Skipped, StepPlan
+from turnout.pipeline.plan import Left, Plan, Skipped, StepPlan
 
 TRAIN = "train: {command: 'train {lr}', matrix: {lr: [1, 2]}, outputs: 'm/{lr}'}"
 ONE = "train: {command: train, outputs: m}"
@@ -32,11 +33,12 @@ def step_of(found: Plan, name: str) -> StepPlan:
     return step
 
 
-def expand(step: StepPlan, left: Mapping[str, Sequence[Left]]) -> tuple[RunPlan, ...]:
-    assert step.late is not None
+def look(step: StepPlan, left: Mapping[str, Sequence[Left]], run: int = 0) -> str:
+    """The command of one of its runs, when those are over that it waited for."""
+    assert step.late is not None and step.gate
     late = languages.late_from(json.loads(json.dumps(step.late.plain())))
-    assert late.has_condition
-    return late.expand(left)
+    argv = late.look(step.runs[run].values, left)
+    return (argv or step.runs[run].argv)[-1]
 
 
 def test_a_filter_on_values_leaves_runs_out_at_once() -> None:
@@ -60,37 +62,49 @@ def test_names_of_files_are_values() -> None:
 
 def test_success_is_no_condition() -> None:
     found = planned(ONE, "after: {command: x, needs: train, when: success}")
-    assert step_of(found, "after").runs and not step_of(found, "after").bears_failures
+    assert step_of(found, "after").runs and step_of(found, "after").gate is Gate.NONE
 
 
 def test_what_another_step_came_to() -> None:
     step = step_of(planned(ONE, "after: {command: 'use {input}', inputs: m, when: train.acc > 0.8}"), "after")
-    assert (step.needs, step.when, step.bears_failures) == (("train",), "train.acc > 0.8", False)
-    (run,) = expand(step, {"train": [Left(label="", files=("m",), came_to={"acc": 0.9})]})
-    assert run.argv[-1] == "use m"
+    assert (step.needs, step.when, step.gate) == (("train",), "train.acc > 0.8", Gate.IF_WELL)
+    assert look(step, {"train": [Left(label="", files=("m",), came_to={"acc": 0.9})]}) == "use m"
     with pytest.raises(Skipped, match=r"train\.acc > 0\.8, does not hold: train\.acc is 0\.5"):
-        expand(step, {"train": [Left(label="", files=("m",), came_to={"acc": 0.5})]})
+        look(step, {"train": [Left(label="", files=("m",), came_to={"acc": 0.5})]})
 
 
 def test_each_run_asks_about_the_one_that_it_goes_on_from() -> None:
     step = step_of(
         planned(TRAIN, "test: {command: 'test {input}', each: train, when: train.metrics.acc > 0.8}"), "test"
     )
-    assert [run.argv[-1] for run in expand(step, {"train": [GOOD, POOR]})] == ["test m/1"]
+    assert [run.needs for run in step.runs] == [(("train", 0),), (("train", 1),)]
+    assert look(step, {"train": [GOOD]}) == "test m/1"
+    with pytest.raises(Skipped):
+        look(step, {"train": [POOR]}, run=1)
 
 
-def test_what_follows_a_step_with_a_condition_is_done_to_what_was_made() -> None:
+def test_what_follows_a_step_with_a_condition() -> None:
+    """One that waits for a single run is skipped with that; who collects several goes on with the others."""
     found = planned(
         TRAIN,
         "test: {command: 'test {input} > {output}', each: train, outputs: 't/{lr}', when: train.acc > 0.8}",
         "ship: {command: 'ship {input}', each: test}",
         "page: {command: 'page {inputs}', collect: test}",
+        "word: {command: 'say {lr}', collect: ship, matrix: {lr: [1, 2]}}",
+        "end: {command: 'end', needs: ship}",
     )
-    done = {"test": [Left(label="lr=1", values={"lr": 1}, files=("t/1",))]}
-    for name, command in {"ship": "ship t/1", "page": "page t/1"}.items():
-        late = step_of(found, name).late
-        assert late is not None and not late.has_condition
-        assert [run.argv[-1] for run in late.expand(done)] == [command]
+    assert [(step.name, step.gate) for step in found.steps[2:]] == [
+        ("ship", Gate.NONE), ("page", Gate.IF_WELL), ("word", Gate.IF_WELL), ("end", Gate.NONE),
+    ]  # fmt: skip
+    assert [run.argv[-1] for run in step_of(found, "ship").runs] == ["ship t/1", "ship t/2"]
+    done, skipped = (
+        Left(label="lr=1", values={"lr": 1}, files=("t/1",)),
+        Left(label="", values={"lr": 2}, state=SKIPPED),
+    )
+    assert look(step_of(found, "page"), {"test": [done, skipped]}) == "page t/1"
+    assert look(step_of(found, "word"), {"ship": [done]}) == "say 1"
+    with pytest.raises(Skipped, match="test was skipped"):
+        look(step_of(found, "page"), {"test": [skipped]})
 
 
 @pytest.mark.parametrize(("when", "states", "is_done"), [
@@ -101,31 +115,38 @@ def test_what_follows_a_step_with_a_condition_is_done_to_what_was_made() -> None
 ])  # fmt: skip
 def test_how_others_ended(when: str, states: list[str], is_done: bool) -> None:
     step = step_of(planned(ONE, f"after: {{command: clean, needs: train, when: '{when}'}}"), "after")
-    assert step.bears_failures
+    assert step.gate is Gate.ANYHOW
     left = {"train": [Left(label="", state=state, came_to={"state": state, "exit_code": 3}) for state in states]}
     if is_done:
-        assert [run.argv[-1] for run in expand(step, left)] == ["clean"]
+        assert look(step, left) == "clean"
     else:
         with pytest.raises(Skipped):
-            expand(step, left)
+            look(step, left)
+
+
+def test_who_bears_failures_reads_what_was_left_all_the_same() -> None:
+    step = step_of(planned(TRAIN, "page: {command: 'page {inputs}', collect: train, when: always}"), "page")
+    assert look(step, {"train": [GOOD, Left(label="", values={"lr": 2}, state="failed")]}) == "page m/1"
 
 
 def test_a_metric_that_nobody_logged_is_told() -> None:
     step = step_of(planned(ONE, "after: {command: x, when: train.accuracy > 0.8}"), "after")
     with pytest.raises(InvalidInput, match=r"train\[lr=1\] has no accuracy") as told:
-        expand(step, {"train": [GOOD]})
+        look(step, {"train": [GOOD]})
     assert told.value.hint == "it has acc, state"
 
 
 def test_it_may_ask_whether_it_was_logged() -> None:
     step = step_of(planned(ONE, "after: {command: x, when: not train.accuracy exists}"), "after")
-    assert expand(step, {"train": [GOOD]})
+    assert look(step, {"train": [GOOD]}) == "x"
 
 
 def test_one_that_several_runs_could_tell() -> None:
-    step = step_of(planned(TRAIN, "after: {command: x, collect: train, when: train.acc > 0.8}"), "after")
     with pytest.raises(InvalidInput, match="it asks about train, which has 2 runs"):
-        expand(step, {"train": [GOOD, POOR]})
+        planned(TRAIN, "after: {command: x, collect: train, when: train.acc > 0.8}")
+    step = step_of(planned(ONE, "after: {command: x, collect: train, when: train.acc > 0.8}"), "after")
+    with pytest.raises(InvalidInput, match="it asks about train, which has 2 runs"):
+        look(step, {"train": [GOOD, POOR]})
 
 
 @pytest.mark.parametrize(("steps", "said"), [

@@ -31,7 +31,7 @@ def draw(plan: Plan, kind: str) -> str:
 
 
 def _below(step: StepPlan) -> str:
-    if step.late is not None:
+    if step.is_late:
         return "runs known later"
     return "1 run" if len(step.runs) == 1 else f"{len(step.runs)} runs"
 

@@ -102,7 +102,7 @@ def _resumed(client: Client, job: str, steps: Mapping[str, Sequence[str]]) -> st
 
 def _in_words(plan: Plan) -> str:
     runs = sum(len(step.runs) for step in plan.steps)
-    more = " and more" if any(step.late is not None for step in plan.steps) else ""
+    more = " and more" if any(step.is_late for step in plan.steps) else ""
     return f"{render.count(len(plan.steps), 'step')}, {render.count(runs, 'run')}{more}"
 
 
@@ -179,7 +179,8 @@ def _show(plan: Plan) -> None:
 def _as_json(plan: Plan) -> list[dict[str, Any]]:
     return [
         {
-            "step": step.name, "needs": plan_text.waits_for(step), "is_late": step.late is not None, "when": step.when,
+            "step": step.name, "needs": plan_text.waits_for(step), "needs_all_of": list(step.needs),
+            "is_late": step.is_late, "when": step.when,
             "runs": [
                 {
                     "label": run.label, "command": list(run.argv), "values": dict(run.values),

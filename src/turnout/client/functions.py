@@ -36,7 +36,7 @@ def call_of(step: StepPlan, values: Collection[str] = ()) -> Call | None:
     """What its runs call; None = they do not call a function. It has `values` besides its own."""
     if isinstance(step.late, LateStep) and step.late.step.function is not None:
         path, given, own = step.late.step.function, tuple(step.late.step.args), step.late.names
-    elif step.runs and step.runs[0].argv[0] == CALL:
+    elif step.runs and step.runs[0].argv[:1] == (CALL,):
         _, path, text = step.runs[0].argv
         given, own = tuple(json.loads(text)), tuple(step.runs[0].values)
     else:

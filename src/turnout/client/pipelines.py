@@ -18,7 +18,7 @@ from turnout.model.ids import check_label
 from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.pipeline.native.late import LateStep
-from turnout.pipeline.plan import CALL, Plan, StepPlan, name_of, taking_arguments
+from turnout.pipeline.plan import CALL, Plan, RunPlan, StepPlan, name_of, taking_arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +135,11 @@ def _in_groups(wish: PipelineWish) -> Iterable[Sequence[StepPlan]]:
 
 
 def _shares(steps: Sequence[StepPlan], prepared: Prepared) -> Iterator[tuple[StepPlan, Sequence[RunSpec]]]:
-    """Each step with those of the runs that are its own; one stands in for those of a late step."""
+    """Each step with those of the runs that are its own; one stands in for those of a step whose commands are known
+    later."""
     at = 0
     for step in steps:
-        count = len(step.runs) or 1
+        count = len(_known(step)) or 1
         yield step, prepared.spec.runs[at : at + count]
         at += count
 
@@ -152,19 +153,24 @@ def _commands(wish: PipelineWish, steps: Sequence[StepPlan]) -> Wish:
         raise InvalidInput("only a step with a search may have several targets", hint="write one: `target: NAME`")
     if wish.shared:
         asked = replace(asked, shared=wish.shared, snapshot=False)
-    runs = [run for step in steps for run in step.runs]
-    if asked.search is not None and len(runs) > 1:
+    count = sum(len(step.runs) for step in steps)
+    if asked.search is not None and count > 1:
         hint = "let the search vary what `matrix:` or `each:` does, or make it several steps"
-        raise InvalidInput(f"a search has one command, and this has {len(runs)}", hint=hint)
-    if asked.search is not None and runs:
-        return replace(asked, command=taking_arguments(runs[0].argv))
-    several = [argv for step in steps for argv in ([run.argv for run in step.runs] or [_stand_in(step)])]
-    return replace(asked, several=tuple(several))
+        raise InvalidInput(f"a search has one command, and this has {count}", hint=hint)
+    commands = [argv for step in steps for argv in ([run.argv for run in _known(step)] or [_stand_in(step)])]
+    if asked.search is not None and _known(steps[0]):
+        return replace(asked, command=taking_arguments(commands[0]))
+    return replace(asked, several=tuple(commands))
+
+
+def _known(step: StepPlan) -> Sequence[RunPlan]:
+    """The runs whose commands are known: all, or none."""
+    return step.runs if step.runs and step.runs[0].argv else ()
 
 
 def _stand_in(step: StepPlan) -> tuple[str, ...]:
-    """A command of the kind that its runs have; for a late step, which has none yet."""
-    if step.runs:
+    """A command of the kind that its runs have, also where they are known later."""
+    if _known(step):
         return step.runs[0].argv
     call = functions.call_of(step)
     if call is not None:
@@ -182,20 +188,21 @@ def _check_function(step: StepPlan, prepared: Prepared) -> None:
 
 
 def _prepared(step: StepPlan, terms: int, spec: JobSpec, runs: Sequence[RunSpec]) -> PreparedStep:
-    """Its runs are told apart as the plan does."""
+    """Its runs are told apart as the plan does. Where their commands are known later, one stands for all."""
+    alike = runs if _known(step) else [*runs] * len(step.runs)
     named = tuple(
         RunSpec(
             argv=run.argv, params={**run.params, **plan.values}, outputs=plan.outputs,
             label=check_label(name_of(step.name, plan), "run name"),
         )
-        for plan, run in zip(step.runs, runs, strict=False)
+        for plan, run in zip(step.runs, alike, strict=True)
     )  # fmt: skip
     return PreparedStep(_knowing(step, runs), terms, named, _display(step, spec))
 
 
 def _knowing(step: StepPlan, runs: Sequence[RunSpec]) -> StepPlan:
     """With what its command begins with where it is executed: of a late step, by what stands for its runs."""
-    if not isinstance(step.late, LateStep) or not step.late.words or not runs:
+    if not isinstance(step.late, LateStep) or not step.late.words or not runs or _known(step):
         return step
     instead = runs[0].argv[: len(runs[0].argv) - len(step.late.words) + 1]
     return step if instead == step.late.words[:1] else replace(step, late=replace(step.late, instead=instead))
@@ -205,17 +212,17 @@ def _display(step: StepPlan, spec: JobSpec) -> tuple[str, ...]:
     if spec.display[1:2] == (CALL,):  # a run of a script is shown with the first word before its arguments
         call = _stand_in(step)
         return spec.display[0], *(call if len(step.runs) < 2 else call[:2])
-    return step.runs[0].argv if len(step.runs) == 1 else (step.name,)
+    return step.runs[0].argv if len(_known(step)) == 1 else (step.name,)
 
 
 def _step(step: PreparedStep, place: Mapping[str, int]) -> StepSpec:
     plan = step.plan
-    needs = tuple(sorted({place[name] for name in plan.needs}))
+    needs, follows = (tuple(sorted({place[name] for name in names})) for names in (plan.needs, plan.follows))
     run_needs = tuple(tuple((place[each.step], each.run) for each in dict.fromkeys(run.needs)) for run in plan.runs)
     late: dict[str, Any] | None = plan.late.plain() if plan.late is not None else None
     return StepSpec(
         name=plan.name, terms=step.terms, runs=step.runs, display=step.display, needs=needs,
-        run_needs=run_needs if any(run_needs) else (), late=late, bears_failures=plan.bears_failures,
+        run_needs=run_needs if any(run_needs) else (), follows=follows, late=late, gate=plan.gate,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from turnout.engine.following import Why, give_up_steps, settle
 from turnout.model.state import RunState
 from turnout.schedule import machine
 from turnout.schedule.record import Cause, Lost, Refusal, Returned, RunRecord
-from turnout.store import pipelines
+from turnout.store.late import late_steps
 from turnout.store.ledger import Ledger
 from turnout.store.queue import live_children, live_runs, names_of, runs_of_agent
 from turnout.store.writer import Tx
@@ -43,8 +43,8 @@ def cancel(
     wanted = set(runs)
     ledger = Ledger(tx)
     if job is not None or everything:
-        late = pipelines.late_steps(tx, job)
-        give_up_steps(tx, ledger, dict.fromkeys(late, Why(f"it was cancelled by {by}")))
+        unmade = late_steps(tx, job)
+        give_up_steps(tx, ledger, dict.fromkeys(unmade, Why(f"it was cancelled by {by}")))
         wanted.update(live_runs(tx.connection, job=job))  # also those that were made meanwhile
     ledger.load(wanted)
     wanted |= live_children(tx, wanted)  # now that their parents are locked, no more are made

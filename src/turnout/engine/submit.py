@@ -53,7 +53,7 @@ def submit_pipeline(tx: Tx, submission: PipelineSubmission) -> dict[str, object]
         if earlier is not None:
             carried = _go_on(tx, pipeline, earlier, [run for step in steps for run in step.ids])
         if any(step.late is not None and not step.needs for step in submission.spec.steps):
-            tx.touch("pipelines")
+            tx.touch("pipelines")  # something may be to be decided at once
         return {
             "job": job_name(pipeline),
             "carried": carried,
@@ -80,7 +80,7 @@ def _go_on(tx: Tx, pipeline: int, earlier: int, runs: Sequence[int]) -> int:
     link_steps(tx, pipeline, earlier)
     ledger = Ledger(tx)
     ledger.load(runs)
-    free = [run for run in runs if (record := ledger.get(run)) is not None and not record.blocked]
+    free = [run for run in runs if (record := ledger.get(run)) is not None and not record.blocked and not record.gate]
     carry(tx, ledger, free)
     settle(tx, ledger)
     over = sum(1 for record in ledger.ended() if record.state is RunState.COMPLETED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 from turnout.model.spec import JobSpec, RunSpec
@@ -14,6 +15,14 @@ SKIPPED = "skipped"
 FAIL_FAST = "--fail-fast"
 
 MOST_STEPS = 100_000
+
+
+class Gate(IntEnum):
+    """Whether runs have to be looked at before they may begin: are they to be done at all, and to which files?"""
+
+    NONE = 0
+    IF_WELL = 1  # when nothing that they wait for went badly; what was skipped may matter or not
+    ANYHOW = 2  # when all that they wait for is over, however it ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +42,10 @@ class StepSpec:
 
     `needs` are steps before this one, by their place in the pipeline, all of whose runs have to be over well before any
     of its own may begin. `run_needs` has for each of its runs the places, (step, run), of the runs that this one waits
-    for besides. A step with `late` has no runs yet: that makes them when all that it needs is over; with
-    `bears_failures`, also when that did not end well.
+    for besides. With a `gate`, `late` looks at each before it begins.
+
+    One without runs is made by `late`, when all that it `needs` is over (well, unless the gate is ANYHOW), and the runs
+    of the steps that it `follows` are known, too.
     """
 
     name: str
@@ -43,8 +54,9 @@ class StepSpec:
     display: tuple[str, ...] = ()
     needs: tuple[int, ...] = ()
     run_needs: tuple[tuple[tuple[int, int], ...], ...] = ()
+    follows: tuple[int, ...] = ()
     late: dict[str, Any] | None = None
-    bears_failures: bool = False
+    gate: Gate = Gate.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

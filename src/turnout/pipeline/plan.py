@@ -2,8 +2,9 @@
 
 A *step* becomes a job, with a run for each thing it is done to. A run waits for runs of other steps (`RunPlan.needs`),
 or for all runs of a step (`StepPlan.needs`). What a step is done to may only be known when others are over, because
-they decide which files there will be: such a step is *late*. It has no runs yet, but a `late` that makes them then,
-from what the runs before it have left.
+they decide which files there will be: such a step is *late*. It has no runs yet, but a `late` that makes them then.
+Or its runs are known, but not whether each is to be done, or which files it will find: then they have a *gate*, at
+which `late` looks at each when all that it waits for is over.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from turnout.errors import InvalidInput
-from turnout.model.pipeline import MOST_STEPS
+from turnout.model.pipeline import MOST_STEPS, Gate
 
 Value = str | int | float | bool
 
@@ -34,10 +35,11 @@ class Place(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
     """One run. `label` tells it from others of its step, `values` are what it is done to, by name. Paths are relative
-    to where it begins; of `outputs`, which it has to leave behind, some may be patterns."""
+    to where it begins; of `outputs`, which it has to leave behind, some may be patterns. Without an `argv` it is known
+    at its gate."""
 
     label: str
-    argv: tuple[str, ...]
+    argv: tuple[str, ...] = ()
     values: Mapping[str, Value] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -52,18 +54,21 @@ def name_of(step: str, run: RunPlan) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
     """What a run that is over has left: the files that match its outputs, in their order, each once. One that did not
-    complete has left none. `came_to` is there for steps with a condition: its last metrics, by their names and by
-    ``metrics.NAME``, ``params.NAME``, ``state`` and ``exit_code``. A `state` is one of runs, or SKIPPED."""
+    complete has left none. One that is not over will leave its `files`, and what matches the patterns in `unsure`.
+
+    `came_to` is there for steps with a condition: its last metrics, by their names and by ``metrics.NAME``,
+    ``params.NAME``, ``state`` and ``exit_code``. A `state` is one of runs, or SKIPPED."""
 
     label: str
     values: Mapping[str, Value] = field(default_factory=dict)
     files: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
     state: str = COMPLETED
     came_to: Mapping[str, object] = field(default_factory=dict)
 
 
 class Skipped(Exception):
-    """The condition of a step does not hold: it has no runs. Says why."""
+    """A run is not to be done, or a step has none that could be. Says why."""
 
 
 def taking_arguments(argv: tuple[str, ...]) -> tuple[str, ...]:
@@ -77,33 +82,48 @@ def taking_arguments(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Late(Protocol):
-    """Makes the runs of a late step. It travels to who makes them then, and is written down until then."""
+    """Makes the runs of a late step, and looks at runs at their gates. It travels to who does that, and is written down
+    until then. What it raises: InvalidInput when what is left makes no sense, with what to change; Skipped."""
 
     @property
     def has_condition(self) -> bool:
-        """Whether it wants to be told what the runs of other steps came to."""
+        """Whether it wants to be told, at a gate, what the runs of other steps came to."""
+
+    @property
+    def fills(self) -> bool:
+        """Whether it wants to be told, at a gate, which files they left."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON can have it, with its ``language``; `turnout.pipeline.languages` makes it of that again."""
 
-    def expand(self, left: Mapping[str, Sequence[Left]]) -> tuple[RunPlan, ...]:
-        """`left` is what the runs of each step have left that this one needs, in their order. InvalidInput when that
-        does not make sense, with what to change; Skipped when it is not to be done."""
+    def make(self, left: Mapping[str, Sequence[Left]]) -> StepPlan:
+        """The step with its runs, and what they need of the steps of which `left` tells: those that it needed or
+        followed, each with its runs in their order."""
+
+    def look(self, values: Mapping[str, Value], left: Mapping[str, Sequence[Left]]) -> tuple[str, ...]:
+        """The argv of the run with these values; empty if it has one already. `left` is what the runs left that it
+        waited for, by their steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
     """One step. `needs` are the steps all of whose runs each of its runs waits for, besides the runs that it names
-    itself. It has `runs`, or is `late`. `reads` are the files of the project that it was found to read. A late one with
-    a condition (`when`) is looked at when all it needs is over, well or, with `bears_failures`, not."""
+    itself. It has `runs`, or is late: then these are made when all that it needs is over, and the runs of the steps
+    that it `follows` are known. `when` is the condition, if that is asked at the gate. `reads` are the files of the
+    project that it was found to read."""
 
     name: str
     runs: tuple[RunPlan, ...] = ()
     needs: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()
     late: Late | None = None
+    gate: Gate = Gate.NONE
     reads: tuple[str, ...] = ()
     when: str | None = None
-    bears_failures: bool = False
+
+    @property
+    def is_late(self) -> bool:
+        return not self.runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,18 @@ def unblock(record: RunRecord, count: int = 1) -> Step:
     return Step(record._replace(blocked=record.blocked - count), ())
 
 
+def block(record: RunRecord, count: int) -> Step:
+    """A created run waits for so many others."""
+    assert record.state is RunState.CREATED
+    return Step(record._replace(blocked=count), ())
+
+
+def let_in(record: RunRecord) -> Step:
+    """Somebody looked at a created run at its gate; it may be enqueued."""
+    assert record.state is RunState.CREATED and not record.blocked
+    return Step(record._replace(gate=0), ())
+
+
 def abandon(record: RunRecord, why: str, now: float, reason: Reason = Reason.DEPENDENCY) -> Step | Refusal:
     """Something that the run waits for will not happen, or (CONDITION) it is not to be done, or (UNMADE) it stands for
     runs that could not be made, and has failed: it ends without having begun. Idempotent."""

@@ -59,7 +59,8 @@ class RunRecord(NamedTuple):
     are those that were proposed, and it is not over while it is OPEN. `good_children` completed, or were ended early on
     purpose. `cancel` is the end that was
     asked for: of the run, or (PREEMPTED) of its current attempt. One that is `blocked` waits for so many others to be
-    over before it enters the queue; others may wait for one of a `step`. A tuple, because every step of the machine
+    over before it enters the queue, and with a `gate` then for somebody to look at it; others may wait for one of a
+    `step`. A tuple, because every step of the machine
     makes a new one: ten for a plain run.
     """
 
@@ -90,6 +91,7 @@ class RunRecord(NamedTuple):
     ended: float | None = None
     event_seq: int = 0
     blocked: int = 0
+    gate: int = 0
     step: int = 0
 
     @property

@@ -11,7 +11,7 @@ from turnout.schedule.machine import outcome, said
 from turnout.schedule.record import Cause, Data, Progress, RunRecord, Stage
 
 #: Fields that are not in a run's own events: whose agent has it, what its children count, how many others it waits for.
-NOT_IN_EVENTS = frozenset({"agent", "open_children", "failed_children", "good_children", "blocked"})
+NOT_IN_EVENTS = frozenset({"agent", "open_children", "failed_children", "good_children", "blocked", "gate"})
 _LOSSES = frozenset({Reason.NODE_LOST, Reason.INFRA, Reason.PREEMPTED})
 
 

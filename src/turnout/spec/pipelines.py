@@ -27,9 +27,11 @@ def check_pipeline(spec: PipelineSpec) -> None:
         raise InvalidInput(f"a pipeline has up to {MOST_STEPS} steps, and {MOST_RUNS} runs", hint=hint)
     for place, step in enumerate(spec.steps):
         check_label(step.name, "step")
-        if (step.late is None) == (not step.runs):
-            what = f"step {step.name!r} has to say either what its runs are, or what makes them later"
+        if (step.late is None) != (bool(step.runs) and not step.gate):
+            what = f"step {step.name!r} has to say what its runs are, or what makes them, or looks at them, later"
             raise InvalidInput(what, hint=_BY_A_CLIENT)
+        if step.runs and step.follows:
+            raise InvalidInput(f"step {step.name!r} has runs, and needs none of others for that", hint=_BY_A_CLIENT)
         if not _waits_for_what_is_before(step, counts, place):
             raise InvalidInput(f"step {step.name!r} waits for what is not before it", hint="put it behind that")
         if any(len(set(needs)) < len(needs) for needs in step.run_needs):
@@ -81,6 +83,9 @@ def _outer_runs(spec: PipelineSpec, step: StepSpec) -> int:
 
 
 def _waits_for_what_is_before(step: StepSpec, counts: Sequence[int], place: int) -> bool:
-    if not all(0 <= on < place for on in step.needs) or len(step.run_needs) not in (0, len(step.runs)):
+    if not all(0 <= on < place for on in (*step.needs, *step.follows)) or len(step.run_needs) not in (
+        0,
+        len(step.runs),
+    ):
         return False
     return all(0 <= on < place and 0 <= run < counts[on] for on, run in chain.from_iterable(step.run_needs))

@@ -19,6 +19,7 @@ from turnout.store import schema
 #: in an archive all is over.
 STAYS = frozenset({
     "counters", "environments", "agents", "requests", "imports", "metric_names", "shares", "run_needs", "step_needs",
+    "late_needs",
 })  # fmt: skip
 #: Columns that hold the digest of a snapshot's manifest.
 MANIFESTS = {"jobs": ("before", "data", "model"), "runs": ("after",)}
@@ -61,15 +62,16 @@ _FIELDS = {
     ("metrics", "name_id"): "metric", ("metric_chunks", "name_id"): "metric",
 }  # fmt: skip
 
+#: What jobs and runs have of a pipeline only while it goes on.
+_UNDER_WAY = ("blocked", "open", "late", "unmade", "gate", "stale")
+
 #: In the order in which they are written and read: what others refer to comes first. Output is not among them: it lies
 #: in files of its own.
 TABLES = (
     Archived(
         schema.jobs,
         "id",
-        frozenset(
-            {"environment", "notify", "origin", "blocked", "open", "late", "unmade", "bears_failures", "continues"}
-        ),
+        frozenset({"environment", "notify", "origin", "continues", *_UNDER_WAY}),
         {"display": list, "spec": dict, "needs": list},
     ),
     Archived(schema.job_events, "job_id", texts={"data": dict}),
@@ -78,7 +80,7 @@ TABLES = (
     Archived(
         schema.runs,
         "id",
-        frozenset({"number", "child", "waiting", "agent", "origin", "blocked", "carried"}),
+        frozenset({"number", "child", "waiting", "agent", "origin", "blocked", "gate", "carried"}),
         {"argv": list, "params": dict},
     ),
     Archived(schema.attempts, "run_id"),

@@ -27,7 +27,8 @@ _OF_RUNS = (
     schema.output,
     schema.run_needs,
 )
-_OF_JOBS = (*(each.table for each in TABLES if each.is_of_jobs and each.table is not _JOBS), schema.step_needs)
+_NEEDS = (schema.step_needs, schema.late_needs)
+_OF_JOBS = (*(each.table for each in TABLES if each.is_of_jobs and each.table is not _JOBS), *_NEEDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,8 @@ def delete(tx: Tx, wanted: Wanted) -> Doomed:
         environments.update(tx.connection.execute(sa.select(_JOBS.c.environment).where(_JOBS.c.id.in_(part))).scalars())
         for table in _OF_JOBS:
             tx.connection.execute(table.delete().where(table.c.job_id.in_(part)))
-        tx.connection.execute(schema.step_needs.delete().where(schema.step_needs.c.needed.in_(part)))
+        for needs in _NEEDS:
+            tx.connection.execute(needs.delete().where(needs.c.needed.in_(part)))
         tx.connection.execute(_JOBS.delete().where(_JOBS.c.id.in_(part)))
     _delete_environments(tx, environments)
     tx.touch("jobs", "runs")

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from turnout.model.container import Container
 from turnout.model.inputs import Action, Input
+from turnout.model.pipeline import Gate
 from turnout.model.plain import build
 from turnout.model.search import Elsewhere, Search
 from turnout.model.setup import Setup
@@ -111,11 +112,13 @@ def insert_job(tx: Tx, spec: JobSpec, numbers: Numbers | None = None) -> Written
 
 
 class MoreRuns(NamedTuple):
-    """Further outer runs of a job that is there. Those of a step are `blocked`: each waits for so many others."""
+    """Further outer runs of a job that is there. Those of a step are `blocked`: each waits for so many others, and at
+    its gate."""
 
     job: int
     spec: JobSpec
     blocked: Sequence[int] | None = None
+    gate: Gate = Gate.NONE
 
 
 def insert_runs(tx: Tx, wanted: Sequence[MoreRuns]) -> list[Written]:
@@ -123,10 +126,10 @@ def insert_runs(tx: Tx, wanted: Sequence[MoreRuns]) -> list[Written]:
     counts = [each.spec.outer_runs for each in wanted]
     run, base = next_numbers(tx, "run", sum(counts)), next_numbers(tx, "run_id", sum(counts))
     rows, found = NewRows(tx.now), []
-    for (job, spec, blocked), count in zip(wanted, counts, strict=True):
+    for (job, spec, blocked, gate), count in zip(wanted, counts, strict=True):
         written = Written(job, range(run, run + count), range(base, base + count))
         made = _made(tx, job) if spec.direct and spec.nodes is None else 0
-        rows.add_runs(job, written.runs, written.ids, spec, blocked=blocked, made=made)
+        rows.add_runs(job, written.runs, written.ids, spec, blocked=blocked, gate=gate, made=made)
         if rows.is_many:
             rows.write(tx)
         found.append(written)

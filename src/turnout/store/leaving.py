@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from turnout.model.event import EventName
-from turnout.model.state import RunState
+from turnout.model.state import TERMINAL, RunState
 from turnout.store import schema, search_views
-from turnout.store.belonging import OF_STEP
+from turnout.store.belonging import OF_STEP, REPLACED
 from turnout.store.parts import IDS, rows_for
 from turnout.store.reads import find_run
 from turnout.store.writer import Tx
@@ -33,11 +33,27 @@ def _left_by(waiter: sa.Column[int], needed: sa.Column[int], of: sa.Column[int])
 _LEFT_BY_RUNS = _left_by(_RUN_NEEDS.c.run_id, _RUN_NEEDS.c.needed, _RUNS.c.id)
 _LEFT_BY_STEPS = _left_by(_STEP_NEEDS.c.job_id, _STEP_NEEDS.c.needed, _RUNS.c.job_id)
 _LEAVER = tuple(_RUNS.c[name] for name in ("id", "label", "params", "after", "outputs", "state", "reason"))
+_LEAVERS = (
+    sa.select(_RUNS.c.job_id, _JOBS.c.step.label("name"), _RUNS.c.stage, *_LEAVER)
+    .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
+    .where(_RUNS.c.step == OF_STEP)
+)
+_BY_STEPS, _BY_IDS = _LEAVERS.where(_RUNS.c.job_id.in_(IDS)), _LEAVERS.where(_RUNS.c.id.in_(IDS))
+_REPLACED_OF = (
+    sa.select(_RUNS.c.job_id, _RUNS.c.label, _RUNS.c.params, _RUNS.c.id)
+    .where(_RUNS.c.job_id.in_(IDS), _RUNS.c.step == REPLACED)
+    .order_by(_RUNS.c.id)
+)
+_LATE_NEEDS_OF = sa.select(schema.late_needs.c.needed, schema.late_needs.c.over).where(
+    schema.late_needs.c.job_id.in_(IDS)
+)
+_STEP_NEEDS_OF = sa.select(_STEP_NEEDS.c.needed).where(_STEP_NEEDS.c.job_id.in_(IDS))
+_RUN_NEEDS_OF = sa.select(_RUN_NEEDS.c.run_id, _RUN_NEEDS.c.needed).where(_RUN_NEEDS.c.run_id.in_(IDS))
 
 
 class Leaver(NamedTuple):
-    """A run of a step that is over, and may have left something: `after` is the manifest of that. Of a search, it is
-    the best run."""
+    """A run of a step that is over, and may have left something: `after` is the manifest of that. Of a search
+    (`is_sought`), it is the best run."""
 
     id: int
     label: str
@@ -46,40 +62,96 @@ class Leaver(NamedTuple):
     outputs: list[str]
     state: RunState
     reason: str | None
+    is_sought: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL
 
     @property
     def is_well(self) -> bool:
         return self.state is RunState.COMPLETED
 
 
-def leavers(connection: sa.Connection, job: int) -> dict[str, list[Leaver]]:
-    """The runs of the steps that a step waited for, by their steps, in their order; who took the place of one has that,
-    too. Of a search, that is its best."""
-    asked = (_RUNS.c.step.label("counts"), _RUNS.c.argv)
-    select = (
-        sa.select(_JOBS.c.id.label("job"), _JOBS.c.step.label("name"), _RUNS.c.stage, *asked, *_LEAVER)
-        .join(_JOBS, _JOBS.c.id == _RUNS.c.job_id)
-        .join(_STEP_NEEDS, _STEP_NEEDS.c.needed == _JOBS.c.id)
-        .where(_STEP_NEEDS.c.job_id == job, _RUNS.c.step != 0)
-        .order_by(_RUNS.c.id)
-    )
-    placed: dict[tuple[Any, ...], Any] = {}
-    for row in connection.execute(select):
-        key: tuple[Any, ...] = (row.job, row.label, row.argv, row.params)
-        if row.counts == OF_STEP and key in placed and placed[key].counts == OF_STEP:
-            key = (*key, row.id)  # several that are asked for the same
-        placed[key] = row
-    found: dict[str, list[Leaver]] = {}
-    for row in placed.values():
-        if row.counts != OF_STEP:
+class Passed(NamedTuple):
+    """What runs waited for, and what that has left: of each step, its runs in their order, who took the place of one
+    has that, too."""
+
+    of_steps: dict[int, dict[str, list[Leaver]]]
+    """by the step that waited, or whose runs wait as a whole"""
+    of_runs: dict[int, dict[str, list[Leaver]]]
+    """by the run that waited for them by itself"""
+
+    def leavers(self) -> Iterator[Leaver]:
+        """All of them; some may come twice."""
+        for steps in (*self.of_steps.values(), *self.of_runs.values()):
+            for runs in steps.values():
+                yield from runs
+
+    def by(self, run: int, step: int) -> dict[str, list[Leaver]]:
+        whole, singly = self.of_steps.get(step, {}), self.of_runs.get(run, {})
+        return {**whole, **singly} if whole and singly else whole or singly
+
+
+def before_making(connection: sa.Connection, job: int) -> dict[str, list[Leaver]]:
+    """The runs of the steps that a late step waited for. Of those that are made and need not be over, it is not told
+    how they stand, or what they have left so far."""
+    needed = dict(rows_for(connection, _LATE_NEEDS_OF, [job]))
+    found = _by_step(_standing(connection, _all_of(connection, needed), is_over=lambda row: bool(needed[row.job_id])))
+    return {name: runs for _, name, runs in found}
+
+
+def before_gates(connection: sa.Connection, job: int, runs: Collection[int]) -> Passed:
+    """What these runs of a step waited for, which is over."""
+    steps = [needed for (needed,) in rows_for(connection, _STEP_NEEDS_OF, [job])]
+    whole = {name: each for _, name, each in _by_step(_standing(connection, _all_of(connection, steps)))}
+    singly: dict[int, list[int]] = {}
+    for run, needed in rows_for(connection, _RUN_NEEDS_OF, runs):
+        singly.setdefault(run, []).append(needed)
+    rows = list(rows_for(connection, _BY_IDS, {each for needed in singly.values() for each in needed}))
+    placed = {row.id: (place, row, leaver) for place, (row, leaver) in enumerate(_standing(connection, rows))}
+    of_runs = {
+        run: {name: each for _, name, each in _by_step([placed[on][1:] for on in _in_place(needed, placed)])}
+        for run, needed in singly.items()
+    }
+    return Passed({job: whole}, of_runs)
+
+
+def _in_place(needed: Iterable[int], placed: Mapping[int, tuple[int, Any, Leaver]]) -> list[int]:
+    return sorted((on for on in needed if on in placed), key=lambda on: placed[on][0])
+
+
+def _all_of(connection: sa.Connection, steps: Iterable[int]) -> list[Any]:
+    return list(rows_for(connection, _BY_STEPS, steps))
+
+
+def _standing(
+    connection: sa.Connection, rows: Sequence[Any], *, is_over: Callable[[Any], bool] = lambda row: True
+) -> list[tuple[Any, Leaver]]:
+    """These runs in the order of those whose places they have taken. A search stands for its best run; one on several
+    targets has several parents, and one best."""
+    first: dict[tuple[Any, ...], int] = {}
+    for each in rows_for(connection, _REPLACED_OF, {row.job_id for row in rows}):
+        first.setdefault((each.job_id, each.label, each.params), each.id)
+    ordered = sorted(rows, key=lambda row: (first.get((row.job_id, row.label, row.params), row.id), row.id))
+    found: list[tuple[Any, Leaver]] = []
+    searches: set[int] = set()
+    for row in ordered:
+        run = _leaver(row) if is_over(row) else _coming(row)
+        best = _best(connection, row.job_id) if row.stage and is_over(row) else None
+        if row.stage and row.job_id in searches and (best is not None or not is_over(row)):
             continue
-        run = _leaver(row)
-        best = _best(connection, row.job) if row.stage else None
-        of_step = found.setdefault(row.name, [])
-        if best is not None and of_step:  # a search on several targets has several parents, and one best
-            continue
-        of_step.append(run if best is None else _standing_for(run, best))
+        searches.add(row.job_id)
+        found.append((row, run if best is None else _standing_for(run, best)))
     return found
+
+
+def _by_step(standing: Iterable[tuple[Any, Leaver]]) -> list[tuple[int, str, list[Leaver]]]:
+    """The steps, with their runs."""
+    found: dict[int, tuple[int, str, list[Leaver]]] = {}
+    for row, leaver in standing:
+        found.setdefault(row.job_id, (row.job_id, row.name, []))[2].append(leaver)
+    return [found[job] for job in sorted(found)]
 
 
 def told_of_outputs(connection: sa.Connection, runs: Collection[int]) -> dict[int, list[str]]:
@@ -100,10 +172,15 @@ def _leaver(row: Any) -> Leaver:
     )  # fmt: skip
 
 
+def _coming(row: Any) -> Leaver:
+    """Of a run that need not be over: nothing that changes."""
+    return _leaver(row)._replace(after=None, state=RunState.CREATED, reason=None, is_sought=bool(row.stage))
+
+
 def _standing_for(parent: Leaver, best: Leaver) -> Leaver:
     """The best run of a search, as if it were that of the step: it was asked for what its parent was, and may have been
     ended early, which makes the search no worse."""
-    return best._replace(label="", outputs=parent.outputs, state=parent.state, reason=parent.reason)
+    return best._replace(label="", outputs=parent.outputs, state=parent.state, reason=parent.reason, is_sought=True)
 
 
 def _best(connection: sa.Connection, search: int) -> Leaver | None:

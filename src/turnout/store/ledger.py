@@ -21,7 +21,7 @@ from turnout.store.writer import Tx
 _WRITTEN = (
     "state", "attempt", "progress", "reason", "cause", "exit_code", "signal", "message", "cancel", "failures_left",
     "losses_left", "children_planned", "remaining", "open_children", "failed_children", "good_children", "stage",
-    "node", "agent", "queued", "started", "ended", "event_seq", "waiting", "blocked",
+    "node", "agent", "queued", "started", "ended", "event_seq", "waiting", "blocked", "gate",
 )  # fmt: skip
 RECORD_COLUMNS = [schema.runs.c[name] for name in RunRecord._fields]
 _STATES = {state.value: state for state in RunState}
@@ -213,7 +213,7 @@ def _values(new: RunRecord) -> tuple[Any, ...]:
         new.state.value, new.attempt, int(new.progress), _text(new.reason), _text(new.cause), new.exit_code,
         new.signal, new.message, _text(new.cancel), new.failures_left, new.losses_left, new.children_planned,
         new.remaining, new.open_children, new.failed_children, new.good_children, new.stage, new.node, agent,
-        new.queued, new.started, new.ended, new.event_seq, waiting, new.blocked,
+        new.queued, new.started, new.ended, new.event_seq, waiting, new.blocked, new.gate,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from turnout.model.event import EventName
 from turnout.model.ids import job_name
+from turnout.model.pipeline import Gate
 from turnout.model.spec import JobSpec, RunSpec
 from turnout.model.state import RunState
 from turnout.schedule.record import Stage
@@ -25,12 +26,12 @@ _PARTS = ("resources", "retry", "data", "model", "setup", "container", "original
 _JOB = (
     "id", "workspace", "experiment", "target", "label", "kind", "display", "script", "spec", "environment", "before",
     "created", "data", "model", "notify", "run_count", "children_total", "open", "pipeline", "step", "blocked", "late",
-    "unmade", "bears_failures", "needs",
+    "unmade", "gate", "needs",
 )  # fmt: skip
 _RUN = (
     "id", "number", "child", "job_id", "parent", "workspace", "experiment", "priority", "failures_left", "losses_left",
     "created", "step", "label", "argv", "params", "children_planned", "remaining", "stage", "outer", "target", "queue",
-    "waiting", "state", "queued", "event_seq", "blocked", "outputs",
+    "waiting", "state", "queued", "event_seq", "blocked", "gate", "outputs",
 )  # fmt: skip
 _MANY = 10_000
 _INSERT_JOBS = Bulk(schema.jobs.insert(), _JOB)
@@ -43,16 +44,17 @@ _INSERT_TAGS = Bulk(schema.tags.insert(), ["run_id", "name", "value"])
 
 class StepOf(NamedTuple):
     """Of a job that is a step: the pipeline's job, its name there, how many steps it waits for as a whole, how many
-    runs and steps each of its runs waits for, and which steps those are of. `late` makes the runs, where they are not
-    known yet; with `bears_failures`, also after failures."""
+    runs and steps each of its runs waits for, and which steps those are of. `late` makes the runs of an `unmade` one,
+    or looks at them at their gates."""
 
     pipeline: int
     name: str
     blocked: int
     runs: Sequence[int]
     late: str | None
+    unmade: bool
+    gate: Gate
     needs: Sequence[str]
-    bears_failures: bool = False
 
 
 def text_of(spec: JobSpec) -> str:
@@ -82,13 +84,13 @@ class NewRows:
     def add_job(self, job: int, spec: JobSpec, text: str, environment: str, step: StepOf | None = None) -> None:
         """The job alone. `text` is what `text_of` gives, of it or of one that has the same, `environment` the digest of
         what its runs get."""
-        is_open = step is None or step.late is None
+        is_open = step is None or not step.unmade
         shared = spec.total if spec.shares_children else spec.commands if spec.search is not None else None
         of_step: tuple[Any, ...] = (0, None, None, 0, None, 0, 0, None)
         if step is not None:
             of_step = (
                 spec.outer_runs if is_open else 0, step.pipeline, step.name, step.blocked, step.late, int(not is_open),
-                int(step.bears_failures), json.dumps(step.needs),
+                int(step.gate), json.dumps(step.needs),
             )  # fmt: skip
         self._jobs.append((
             job, spec.workspace, spec.experiment, spec.target, spec.label, str(spec.kind), json.dumps(spec.display),
@@ -104,16 +106,16 @@ class NewRows:
 
     def add_runs(
         self, job: int, numbers: range, ids: range, spec: JobSpec,
-        *, blocked: Sequence[int] | None = None, made: int = 0,
+        *, blocked: Sequence[int] | None = None, gate: Gate = Gate.NONE, made: int = 0,
     ) -> None:  # fmt: skip
-        """Its outer runs. Those of a step are `blocked`: each waits for so many others. `made`: so many it has
-        already."""
+        """Its outer runs. Those of a step are `blocked`: each waits for so many others, and at its gate. `made`: so
+        many it has already."""
         runs = spec.runs if spec.nodes is None and spec.search is None else _outer(spec) * spec.outer_runs
         stage = Stage.NONE if spec.search is None else Stage.OPEN
         places, is_step = _places(spec, job, made), int(blocked is not None)
         for index, (run, id_, number) in enumerate(zip(runs, ids, numbers, strict=True)):
             waits_for = blocked[index] if blocked else 0
-            waits = spec.held or waits_for > 0
+            waits = spec.held or waits_for > 0 or gate > 0
             planned = spec.children_of(index)
             self._runs.append((
                 id_, number, 0, job, None, spec.workspace, spec.experiment, spec.priority, spec.retry.failures,
@@ -121,7 +123,7 @@ class NewRows:
                 json.dumps(run.params), planned, 0 if stage else planned, stage,
                 None if spec.nodes is None else index, *places[index], None if waits or stage else -spec.priority,
                 str(RunState.CREATED if waits else RunState.QUEUED), None if waits else self._now, 1 if waits else 2,
-                waits_for, json.dumps(run.outputs) if run.outputs else None,
+                waits_for, int(gate), json.dumps(run.outputs) if run.outputs else None,
             ))  # fmt: skip
             self._events.append((id_, 1, self._now, str(EventName.CREATED), "{}"))
             if not waits:

@@ -78,7 +78,8 @@ jobs = sa.Table(
     sa.Column("open", sa.Integer, nullable=False, server_default="0"),  # of a step: its runs that are not over
     sa.Column("late", sa.Text),  # what makes its runs, where they were not known at submit
     sa.Column("unmade", sa.SmallInteger, nullable=False, server_default="0"),  # whether it has still to do so
-    sa.Column("bears_failures", sa.SmallInteger, nullable=False, server_default="0"),  # of what it waits for
+    sa.Column("gate", sa.SmallInteger, nullable=False, server_default="0"),  # that its runs have: see `Gate`
+    sa.Column("stale", sa.SmallInteger, nullable=False, server_default="0"),  # made of what was done again since
     sa.Column("continues", sa.BigInteger),  # the step of an earlier pipeline whose results it takes over
     sa.Index("ix_jobs_unmade", "id", info={_WHERE: "unmade = 1"}),
     sa.Index("ix_jobs_continues", "id", info={_WHERE: "continues IS NOT NULL"}),
@@ -145,6 +146,7 @@ runs = sa.Table(
     sa.Column("after", sa.Text),
     sa.Column("origin", sa.Text),  # its name in the archive it was imported from
     sa.Column("blocked", sa.Integer, nullable=False, server_default="0"),  # runs and steps that it waits for
+    sa.Column("gate", sa.SmallInteger, nullable=False, server_default="0"),  # somebody has to look before it begins
     sa.Column("step", sa.SmallInteger, nullable=False, server_default="0"),  # 1 = of a pipeline, 2 = made again
     sa.Column("outputs", sa.Text),  # what it has to leave behind
     sa.Column("carried", sa.BigInteger),  # the run that was executed, if this one only has its result
@@ -167,6 +169,7 @@ runs = sa.Table(
     sa.Index("ix_runs_carried", "carried", info={_WHERE: "carried IS NOT NULL"}),
     sa.Index("ix_runs_replaced", "job_id", "state", info={_WHERE: "step = 2"}),
     sa.Index("ix_runs_skipped", "job_id", info={_WHERE: "reason = 'condition'"}),
+    sa.Index("ix_runs_gate", "job_id", info={_WHERE: "gate > 0 AND blocked = 0 AND state = 'created'"}),
     sa.Index("ix_runs_exit_code", "exit_code", "created", "id"),
     sa.Index("ix_runs_label", "label", info={_WHERE: "label IS NOT NULL"}),
 )
@@ -378,11 +381,21 @@ run_needs = sa.Table(  # which run waits for which
     sqlite_with_rowid=False,
 )
 
-step_needs = sa.Table(  # which step waits for all runs of which
+step_needs = sa.Table(  # the runs of which step wait for all runs of which
     "step_needs",
     metadata,
     sa.Column("needed", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("job_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Index("ix_step_needs_job_id", "job_id"),
+    sqlite_with_rowid=False,
+)
+
+late_needs = sa.Table(  # which step has to be there for the runs of which to be made
+    "late_needs",
+    metadata,
+    sa.Column("needed", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("job_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("over", sa.SmallInteger, nullable=False),  # 1 = all its runs are to be over, 0 = they are to be made
+    sa.Index("ix_late_needs_job_id", "job_id"),
     sqlite_with_rowid=False,
 )

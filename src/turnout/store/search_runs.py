@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from turnout.model.state import ON_NODE, TERMINAL, RunState
 from turnout.store import schema
+from turnout.store.belonging import REPLACED
 from turnout.store.parts import in_parts
 
 _RUNS, _ATTEMPTS, _JOBS = schema.runs, schema.attempts, schema.jobs
@@ -24,7 +25,7 @@ _ON_NODES = _CHILDREN.where(
     _MINE, _RUNS.c.children_planned == 0, _RUNS.c.state.in_([str(state) for state in ON_NODE])
 )  # fmt: skip
 _PARENTS = sa.select(
-    _RUNS.c.stage, _RUNS.c.state, _RUNS.c.queued, _RUNS.c.good_children, _RUNS.c.failed_children
+    _RUNS.c.stage, _RUNS.c.state, _RUNS.c.queued, _RUNS.c.step, _RUNS.c.good_children, _RUNS.c.failed_children
 ).where(_MINE, _RUNS.c.children_planned > 0)  # fmt: skip
 _BAD = [str(RunState.FAILED), str(RunState.CANCELLED)]
 
@@ -52,7 +53,7 @@ class Child(NamedTuple):
 
 class Parents(NamedTuple):
     """The outer runs of a search: the `stages` of those that are not over, whether all of these are held, whether any
-    was ever let into the queue; and how many of their children have ended."""
+    that counts was ever let into the queue; and how many of their children have ended."""
 
     stages: frozenset[int]
     is_held: bool
@@ -66,7 +67,7 @@ def parents(connection: sa.Connection, job: int) -> Parents:
     return Parents(
         stages=frozenset(row.stage for row in open_ones),
         is_held=bool(open_ones) and all(row.state == RunState.CREATED for row in open_ones),
-        has_begun=any(row.queued is not None for row in rows),
+        has_begun=any(row.queued is not None and row.step != REPLACED for row in rows),
         ended=sum(row.good_children + row.failed_children for row in rows),
     )
 

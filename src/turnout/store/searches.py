@@ -85,16 +85,17 @@ def open_searches(connection: sa.Connection) -> list[int]:
 
 
 def begin_search(tx: Tx, job: int, spec: JobSpec) -> None:
-    """Of a job whose first runs were made in this transaction. One that was there before makes as many again."""
+    """Of a job whose first runs were made in this transaction, and wait. One that was there before makes as many
+    again."""
     earlier = standing(tx.connection, job, lock=True)
     if earlier is None:
-        insert_search(tx, job, spec)
+        insert_search(tx, job, spec, waits=True)
         return
     assert spec.search is not None
     change(
         tx, job, state=ACTIVE, message="", ended=None, forgiven=earlier.made,
         wanted=None if spec.search.runs is None else spec.search.runs + earlier.made,
-        deadline=None if spec.search.seconds is None else tx.now + spec.search.seconds,
+        deadline=None,
     )  # fmt: skip
 
 

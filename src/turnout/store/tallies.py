@@ -8,7 +8,7 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from turnout.model.pipeline import SKIPPED
-from turnout.model.state import LIVE, ON_NODE, RunState
+from turnout.model.state import LIVE, ON_NODE, Reason, RunState
 from turnout.store import schema
 from turnout.store.belonging import REPLACED
 from turnout.store.parts import in_parts
@@ -124,8 +124,8 @@ def _add_steps(connection: sa.Connection, counts: dict[int, Counts], jobs: Seque
 
 def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]]) -> Iterator[tuple[int, str, int]]:
     """What parents stand for: the children they have still to make, those that they will never make because they were
-    cancelled or their script failed, and then at least themselves. One of a search that may get more stands for one at
-    least."""
+    cancelled or skipped, or their script failed, and then at least themselves. One of a search that may get more stands
+    for one at least."""
     children = _RUNS.alias()
     made = sa.select(sa.func.count()).where(children.c.parent == _RUNS.c.id).scalar_subquery()
     unmade = sa.case((_JOBS.c.children_total.is_(None), _RUNS.c.children_planned - made), else_=0)
@@ -139,6 +139,7 @@ def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]
             sa.func.sum(sa.case((script_failed, unmade), else_=0)).label("failed_unmade"),
             sa.func.sum(sa.case((is_cut, 1), else_=0)).label("cut"),
             sa.func.sum(sa.case((is_cut, unmade), else_=0)).label("cut_unmade"),
+            sa.func.sum(sa.case((_RUNS.c.reason == str(Reason.CONDITION), 1), else_=0)).label("skipped"),
             sa.func.sum(sa.case((is_open, 1), else_=0)).label("open"), sa.func.max(_RUNS.c.stage).label("stage"),
             sa.func.sum(sa.case((_RUNS.c.state != "failed", 1), else_=0)).label("sound"),
             (_JOBS.c.children_total - _JOBS.c.children_made).label("stock"), _JOBS.c.children_made.label("made"),
@@ -162,4 +163,5 @@ def _of_parents(connection: sa.Connection, mine: Sequence[sa.ColumnElement[bool]
             yield row.job_id, "failed", max(int(row.failed), int(row.failed_unmade), 0 if row.cut else never)
         is_barren = bool(row.stage and not row.made)  # a search that was ended before it made a run
         if row.cut and (row.cut_unmade or never or is_barren):
-            yield row.job_id, "cancelled", max(int(row.cut_unmade), never, is_barren)
+            state = SKIPPED if row.skipped == row.cut else "cancelled"
+            yield row.job_id, state, max(int(row.cut_unmade), never, is_barren)

@@ -8,6 +8,7 @@ import re
 from typing import Callable, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
 _GLOB = re.compile(r"[*?\[]")
+_ESCAPED = re.compile(r"\[([*?\[])\]")
 
 
 class Step(NamedTuple):
@@ -24,6 +25,11 @@ Rest = Tuple[Step, ...]
 
 def is_glob(text: str) -> bool:
     return _GLOB.search(text) is not None
+
+
+def plain_path(pattern: str) -> Optional[str]:
+    """The path that it stands for, if it is but one: without signs, or with each in brackets."""
+    return None if is_glob(_ESCAPED.sub("", pattern)) else _ESCAPED.sub(r"\1", pattern)
 
 
 def compile_pattern(pattern: str) -> Optional[Rest]:

@@ -38,14 +38,14 @@ class CommandTemplate:
 
     @property
     def is_late(self) -> bool:
-        return self.plan.late is not None
+        return self.plan.is_late
 
     def expand(self, left: Mapping[str, Sequence[Left]]) -> tuple[Command, ...]:
         """`left` is what the jobs of each template have left that it depends on. ValueError when that does not do."""
         if self.plan.late is None:
             return self.commands
         try:
-            return tuple(_command(run, ()) for run in self.plan.late.expand(left))
+            return tuple(_command(run, ()) for run in self.plan.late.make(left).runs)
         except InvalidInput as error:
             raise ValueError(in_words(error)) from error
 
@@ -67,7 +67,7 @@ def templates_of(plan: Plan) -> list[CommandTemplate]:
 
 
 def _steps(step: StepPlan) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([*step.needs, *(place.step for run in step.runs for place in run.needs)]))
+    return tuple(dict.fromkeys([*step.needs, *step.follows, *(place.step for run in step.runs for place in run.needs)]))
 
 
 def _commands(step: StepPlan, labels: Mapping[str, Sequence[str]]) -> tuple[Command, ...]:

@@ -7,7 +7,7 @@ from functools import partial
 
 from turnout.errors import InvalidInput
 from turnout.pipeline.metapipe.file import File
-from turnout.pipeline.metapipe.filling import Found, name_of, runs_of
+from turnout.pipeline.metapipe.filling import Found, name_of, runs_of, whole
 from turnout.pipeline.metapipe.late import LateStep
 from turnout.pipeline.metapipe.ordering import ordered
 from turnout.pipeline.metapipe.patterns import is_pattern, matcher, may_meet
@@ -16,7 +16,6 @@ from turnout.pipeline.metapipe.sources import Sources
 from turnout.pipeline.metapipe.template import (
     Declared,
     Given,
-    Hole,
     Leaving,
     Made,
     Matching,
@@ -69,26 +68,33 @@ class _Expanding:
         reads = tuple(dict.fromkeys(path for paths in given for path in paths if not path.startswith("/")))
         if any(map(self._is_open, template.sources)):
             self._late.add(template.step)
-            return StepPlan(name=template.step, needs=before, late=LateStep(template), reads=reads)
+            unsure = {step for source in template.sources if self._is_unsure(source) for step in steps_of(source)}
+            return StepPlan(
+                name=template.step, needs=tuple(step for step in before if step in unsure),
+                follows=tuple(step for step in before if step not in unsure), late=LateStep(template), reads=reads,
+            )  # fmt: skip
         try:
             runs = runs_of(template, self._find)
         except InvalidInput as error:
             self.problems.append(error)
             return None
         self._counts[template.step] = len(runs)
-        return StepPlan(name=template.step, runs=runs, needs=_whole(template), reads=reads)
+        return StepPlan(name=template.step, runs=runs, needs=whole(template), reads=reads)
 
     def _is_open(self, source: Source) -> bool:
         """Whether nobody can say yet which files it stands for."""
+        if not isinstance(source, Made) and (isinstance(source, Given) or not is_pattern(source.pattern)):
+            return False
+        return not self._late.isdisjoint(steps_of(source)) or self._is_unsure(source)
+
+    def _is_unsure(self, source: Source) -> bool:
+        """Whether that is known only when all that leaves some is over."""
         if isinstance(source, Made):
-            return source.step in self._late or any(map(_is_guess, self._chosen(source)))
+            return any(map(_is_guess, self._chosen(source)))
         if isinstance(source, Given) or not is_pattern(source.pattern):
             return False
         outputs = (output for step in source.steps for output in self._outputs[step])
-        guesses = (output for output in outputs if _is_guess(output))
-        return bool(self._late.intersection(source.steps)) or any(
-            may_meet(source.pattern, output.pattern) for output in guesses
-        )
+        return any(may_meet(source.pattern, output.pattern) for output in outputs if _is_guess(output))
 
     def _chosen(self, source: Made) -> tuple[Leaving, ...]:
         outputs = self._outputs[source.step]
@@ -127,16 +133,3 @@ class _Expanding:
 
 def _is_guess(output: Leaving) -> bool:
     return isinstance(output, Declared) and not output.is_one_file
-
-
-def _whole(template: Template) -> tuple[str, ...]:
-    """The steps all of whose runs each run of this one waits for."""
-    found = (step for hole in template.holes for source in hole.sources for step in _whole_of(hole, source))
-    return tuple(dict.fromkeys(found))
-
-
-def _whole_of(hole: Hole, source: Source) -> tuple[str, ...]:
-    if isinstance(source, Matching) and not is_pattern(source.pattern):
-        return source.steps  # which run leaves it cannot be said
-    is_one = isinstance(source, Made) and source.run is not None
-    return steps_of(source) if hole.is_shared and not is_one else ()

@@ -8,7 +8,18 @@ from typing import NamedTuple
 
 from turnout.pipeline.metapipe.patterns import is_pattern
 from turnout.pipeline.metapipe.problem import problem, shown
-from turnout.pipeline.metapipe.template import Declared, Given, Hole, Leaving, Made, Named, Source, Template
+from turnout.pipeline.metapipe.template import (
+    Declared,
+    Given,
+    Hole,
+    Leaving,
+    Made,
+    Matching,
+    Named,
+    Source,
+    Template,
+    steps_of,
+)
 from turnout.pipeline.plan import Place, RunPlan
 
 
@@ -135,3 +146,16 @@ def _is_several(source: Source, files: Sequence[Found]) -> bool:
     if isinstance(source, Made):
         return source.run is None or len(files) != 1
     return is_pattern(source.pattern)
+
+
+def whole(template: Template) -> tuple[str, ...]:
+    """The steps all of whose runs each run of this one waits for."""
+    found = (step for hole in template.holes for source in hole.sources for step in _whole_of(hole, source))
+    return tuple(dict.fromkeys(found))
+
+
+def _whole_of(hole: Hole, source: Source) -> tuple[str, ...]:
+    if isinstance(source, Matching) and not is_pattern(source.pattern):
+        return source.steps  # which run leaves it cannot be said
+    is_one = isinstance(source, Made) and source.run is not None
+    return steps_of(source) if hole.is_shared and not is_one else ()

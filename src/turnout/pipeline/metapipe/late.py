@@ -7,24 +7,36 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from turnout.pipeline.metapipe.filling import Found, runs_of
+from turnout.pipeline.metapipe.filling import Found, runs_of, whole
 from turnout.pipeline.metapipe.patterns import is_pattern, matcher
 from turnout.pipeline.metapipe.problem import problem, shown
 from turnout.pipeline.metapipe.quoting import Quotes
 from turnout.pipeline.metapipe.template import Declared, Given, Hole, Leaving, Made, Matching, Named, Source, Template
-from turnout.pipeline.plan import Left, RunPlan
+from turnout.pipeline.plan import Left, Place, StepPlan, Value
 
 
 @dataclass(frozen=True, slots=True)
 class LateStep:
-    """`plain` writes it down, `late_from` reads that."""
+    """`plain` writes it down, `late_from` reads that. Its runs have no gates."""
 
     template: Template
-    has_condition = False
 
-    def expand(self, left: Mapping[str, Sequence[Left]]) -> tuple[RunPlan, ...]:
-        """See `turnout.pipeline.plan.Late`. The runs need no others: those they read from are over."""
-        return runs_of(self.template, partial(_find, left))
+    @property
+    def has_condition(self) -> bool:
+        return False
+
+    @property
+    def fills(self) -> bool:
+        return False
+
+    def make(self, left: Mapping[str, Sequence[Left]]) -> StepPlan:
+        """See `turnout.pipeline.plan.Late`."""
+        runs = runs_of(self.template, partial(_find, left))
+        return StepPlan(name=self.template.step, runs=runs, needs=whole(self.template))
+
+    def look(self, values: Mapping[str, Value], left: Mapping[str, Sequence[Left]]) -> tuple[str, ...]:
+        """See `turnout.pipeline.plan.Late`."""
+        return ()
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -57,31 +69,37 @@ def _find(left: Mapping[str, Sequence[Left]], source: Source) -> list[Found]:
     if not is_pattern(source.pattern):
         return [Found(source.pattern)]
     matches = matcher(source.pattern)
-    runs = (run for step in source.steps for run in left.get(step, ()))
-    paths = sorted({path for run in runs for path in run.files if matches(path)})
-    if not paths:
+    places = {
+        path: place for step in source.steps for path, place in _places(step, left.get(step, ())) if matches(path)
+    }
+    if not places:
         commands = f"command {source.steps[0]}" if len(source.steps) == 1 else f"commands {', '.join(source.steps)}"
         what = f"{commands} left no file that matches {shown(source.pattern)}"
         raise problem(source.where, what, "look at its output, and correct the pattern")
-    return [Found(path) for path in paths]
+    return [Found(path, places[path]) for path in sorted(places)]
+
+
+def _places(step: str, runs: Sequence[Left]) -> list[tuple[str, Place]]:
+    """The files that they left, or will leave, and who does."""
+    return [(path, Place(step, number)) for number, run in enumerate(runs) for path in run.files]
 
 
 def _find_made(runs: Sequence[Left], source: Made) -> list[Found]:
+    places = _places(source.step, runs)
     if source.run is not None:
         label = f"{source.step}.{source.run}"
-        chosen = [run for run in runs if run.label == label]
+        chosen = [number for number, run in enumerate(runs) if run.label == label]
         if not chosen:
             what = f"command {source.step} came to {len(runs)} run{'s' * (len(runs) != 1)}, and there is no {label}"
             raise problem(source.where, what, f"write {{{source.step}.*}} for all of them")
-        runs = chosen
-    paths = dict.fromkeys(path for run in runs for path in run.files)
-    if source.pattern:
-        paths = dict.fromkeys(filter(matcher(source.pattern), paths))
-    if not paths:
+        places = [(path, place) for path, place in places if place.run in chosen]
+    matches = matcher(source.pattern) if source.pattern else bool
+    found = {path: place for path, place in places if matches(path)}
+    if not found:
         what = f"command {source.step} left no file"
         what += f" that matches {shown(source.pattern)}" if source.pattern else " of those that it declares"
         raise problem(source.where, what, "look at its output, and correct the pattern of its {o:…}")
-    return [Found(path) for path in paths]
+    return [Found(path, place) for path, place in found.items()]
 
 
 def _plain_part(part: str | Hole | Named) -> Any:

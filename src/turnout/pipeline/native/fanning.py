@@ -84,7 +84,7 @@ class _Fanning:
         step, condition = prepared.step, prepared.condition
         place = f"steps.{step.name}"
         outer = self._outer(step)
-        if outer is None or (condition is not None and condition.waits):
+        if outer is None:
             return None
         self._runs += len(outer) * fans.size_of_matrix(step)
         if self._runs > MOST_RUNS:
@@ -96,7 +96,7 @@ class _Fanning:
             self._problems.add(f"{place}.matrix", f"{label} is there twice", "leave one out")
             return None
         rows = fans.multiply(outer, inner)
-        if condition is None:
+        if condition is None or condition.waits:
             return rows
         chosen = [row for row in rows if condition.holds({**row.texts, **row.values}, {})]
         if not chosen:

@@ -69,7 +69,11 @@ class Ahead:
             made = {path: place for path, place in found if place.step != self._step and place.step not in self._after}
             there = [path for path in self._project.matching(pattern) if not self._is_written(path)]
             self.reads.update(dict.fromkeys(there))
-            self._matched[pattern] = Found(tuple(sorted([*made, *there])), self._to_wait_for(made.values()))
+            passed = {self._step, *self._after}
+            unsure = [step for step in self._catalogue.unsure(pattern) if step not in passed]
+            self.needs.update(dict.fromkeys(unsure))
+            places = self._to_wait_for(made.values())
+            self._matched[pattern] = Found(tuple(sorted([*made, *there])), places, is_sure=not unsure)
         return self._matched[pattern]
 
     def instead(self, path: str) -> str:

@@ -50,6 +50,12 @@ class Join:
                 else tuple(dict.fromkeys(file for number in numbers for file in members[number].files)),
             )
 
+    @property
+    def most(self) -> int:
+        """How many runs some run waits for."""
+        groups = self._groups.values() if self._groups else (self._all,)
+        return max(len(group.places) for group in groups)
+
     def group_of(self, texts: Mapping[str, str]) -> Group | None:
         """Those that the run with these values waits for; None = no run agrees with it."""
         return self._all if self._pick is None else self._groups.get(self._pick(texts))

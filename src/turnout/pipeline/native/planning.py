@@ -6,17 +6,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from turnout.model.acyclic import acyclic
+from turnout.model.pipeline import Gate
 from turnout.pipeline.native.catalogue import Glob, Project
-from turnout.pipeline.native.conditions import Condition
 from turnout.pipeline.native.fanning import Fans, fan_out
 from turnout.pipeline.native.finding import Ahead
 from turnout.pipeline.native.graph import in_order
 from turnout.pipeline.native.joins import Join, Member
 from turnout.pipeline.native.late import LateStep
+from turnout.pipeline.native.looking import tell_several
 from turnout.pipeline.native.model import Pipeline
+from turnout.pipeline.native.openness import Openness
 from turnout.pipeline.native.outlining import Outline, outline, tell_circle
 from turnout.pipeline.native.paths import ANY
-from turnout.pipeline.native.preparing import Entry
+from turnout.pipeline.native.preparing import Entry, Prepared
 from turnout.pipeline.native.problems import Problems
 from turnout.pipeline.native.runs import Maker
 from turnout.pipeline.plan import Plan, RunPlan, StepPlan
@@ -51,21 +53,21 @@ class _Draft:
 
     name: str
     needs: dict[str, None]
+    follows: dict[str, None] = field(default_factory=dict)
     runs: tuple[RunPlan, ...] = ()
     late: LateStep | None = None
+    gate: Gate = Gate.NONE
     reads: dict[str, None] = field(default_factory=dict)
     by_run: dict[str, None] = field(default_factory=dict)
-    condition: Condition | None = None
+    when: str | None = None
 
     def all_needs(self) -> dict[str, None]:
-        return self.needs | self.by_run if self.by_run else self.needs
+        return self.needs | self.by_run | self.follows if self.by_run or self.follows else self.needs
 
     def done(self) -> StepPlan:
-        waits = self.condition is not None and self.condition.waits
         return StepPlan(
-            name=self.name, runs=self.runs, needs=tuple(self.needs), late=self.late, reads=tuple(self.reads),
-            when=self.condition.text if self.condition is not None and waits else None,
-            bears_failures=self.condition is not None and self.condition.bears_failures,
+            name=self.name, runs=self.runs, needs=tuple(self.needs), follows=tuple(self.follows), late=self.late,
+            gate=self.gate, reads=tuple(self.reads), when=self.when,
         )  # fmt: skip
 
 
@@ -76,54 +78,47 @@ class _Drafting:
         self._fans = fans
         self._project = project
         self._problems = problems
-        self._late = self._late_ones()
+        self._open = Openness(outline, fans)
         self._joins: dict[tuple[str, tuple[str, ...]], Join] = {}
 
     def drafts(self) -> dict[str, _Draft]:
         """Of all steps that are sound, as they are written."""
-        return {
-            name: self._draft_late(name) if name in self._late else self._draft(name)
-            for name in self._outline.steps
-            if name in self._outline.prepared
-        }
+        found = {}
+        for name in self._outline.steps:
+            prepared = self._outline.prepared.get(name)
+            if prepared is not None:
+                found[name] = self._draft_late(prepared) if name in self._open.late else self._draft(prepared)
+                self._note_gate(found[name], prepared)
+        return found
 
-    def _late_ones(self) -> set[str]:
-        late: set[str] = set()
-        for name, prepared in self._outline.prepared.items():
-            step = prepared.step
-            is_late = name not in self._fans.rows or bool(late.intersection((step.each or "", *step.collect)))
-            if is_late or any(each in late or self._has_patterns(each) for each in prepared.beside):
-                is_late = True
-            elif prepared.inputs:
-                is_late = any(self._is_unsure(name, entry) for entry in prepared.inputs)
-            else:
-                is_known = all(each not in late and not self._has_patterns(each) for each in prepared.through)
-                is_late = prepared.asks_for_inputs and not is_known
-            if is_late:
-                late.add(name)
-        return late
+    def _note_gate(self, draft: _Draft, prepared: Prepared) -> None:
+        name, condition = draft.name, prepared.condition
+        draft.gate = self._open.gate(name)
+        if condition is None or not condition.waits:
+            return
+        draft.when = condition.text
+        if not draft.all_needs():
+            what = f"{condition.text} is told when others are over, and it waits for none"
+            self._problems.add(f"steps.{name}.when", what, "write `needs: STEP`")
+        for other in condition.steps if name not in self._open.late else ():
+            if (several := self._join(name, other).most) > 1:
+                tell_several(name, other, several, self._problems)
 
-    def _is_unsure(self, name: str, entry: Entry) -> bool:
-        if not entry.is_pattern:
-            return False
-        others = set(self._fans.catalogue.unsure(entry.guess)) - {name}
-        return bool(others) and not others <= self._outline.after(name)
-
-    def _has_patterns(self, name: str) -> bool:
-        return any(entry.is_pattern for entry in self._outline.prepared[name].outputs)
-
-    def _draft(self, name: str) -> _Draft:
-        prepared = self._outline.prepared[name]
+    def _draft(self, prepared: Prepared) -> _Draft:
+        name = prepared.step.name
         joins = [self._join(name, other) for other in self._outline.named[name]]
-        by_run = {join.step: None for join in joins if join.names and join.step not in self._late}
+        by_run = {join.step: None for join in joins if join.names and join.step not in self._open.late}
         whole = {join.step: None for join in joins if join.step not in by_run}
-        finder = Ahead(name, self._fans.catalogue, self._project, self._late, partial(self._outline.after, name))
+        finder = Ahead(name, self._fans.catalogue, self._project, self._open.late, partial(self._outline.after, name))
         for entry in prepared.inputs:
             if entry.has_places and not entry.guess.startswith("/"):
                 self._project.matching(entry.guess.replace(ANY, "*"))  # one question for most of the runs
-        maker = Maker(prepared, joins, by_run, finder, self._problems)
+        has_gate = self._open.gate(name) is not Gate.NONE
+        late = self._late(prepared, self._files_there(prepared)) if has_gate else None
+        maker = Maker(prepared, joins, by_run, finder, self._problems, fills=late is None or not late.fills)
         runs = maker.make(self._fans.rows[name], self._fans.outputs[name])
-        return _Draft(name, whole | finder.needs, runs, reads=finder.reads, by_run=by_run | finder.by_run)
+        by_run |= finder.by_run
+        return _Draft(name, whole | finder.needs, runs=runs, late=late, reads=finder.reads, by_run=by_run)
 
     def _join(self, name: str, other: str) -> Join:
         if other not in self._fans.rows:
@@ -136,41 +131,50 @@ class _Drafting:
     def _members(self, name: str) -> list[Member]:
         """The runs of a step, with what they leave as far as it is known."""
         outputs, rows = self._fans.outputs[name], self._fans.rows[name]
-        if self._has_patterns(name):
+        if self._open.has_patterns(name):
             plain = [not entry.is_pattern for entry in self._outline.prepared[name].outputs]
             outputs = [tuple(path for path, is_plain in zip(each, plain, strict=True) if is_plain) for each in outputs]
         return [Member(row.texts, files) for row, files in zip(rows, outputs, strict=True)]
 
-    def _draft_late(self, name: str) -> _Draft:
-        prepared = self._outline.prepared[name]
-        named = self._outline.named[name]
-        needs = dict.fromkeys(named)
+    def _draft_late(self, prepared: Prepared) -> _Draft:
+        """What a pattern of its own matches is known when those are over that it needs; of all others that it reads
+        from, its runs wait for some."""
+        name = prepared.step.name
         not_before = {name, *self._outline.after(name)}
-        fan = self._fans.files.get(name)
-        files: dict[str, None] = {}
+        follows = dict.fromkeys(self._outline.named[name])
         for entry in prepared.inputs:
             if entry.guess.startswith("/"):
                 continue
             passed = not_before if entry.is_pattern or entry.has_places else ()
             makers = [step for step in self._fans.catalogue.steps_of(entry.guess) if step not in passed]
-            there = [path for path in self._there(entry) if path not in self._fans.catalogue.paths]
-            if not makers and not there:
+            if not makers and not self._there(entry):
                 what = f"{entry.text} is missing: it is no file of the project, and no step leaves it"
                 self._problems.add(f"steps.{name}.inputs", what, "make it, or write it as the step does that leaves it")
-            needs.update(dict.fromkeys(makers))
-            files.update(dict.fromkeys(there))
-        if prepared.condition is not None and prepared.condition.waits and not needs:
-            what = f"{prepared.condition.text} is told when others are over, and it waits for none"
-            self._problems.add(f"steps.{name}.when", what, "write `needs: STEP`")
-        late = LateStep(
-            step=replace(prepared.step, job={}),  # which is of no concern for its runs
-            where=self._where, names=prepared.names, files=tuple(files), fan=fan,
-            joins={other: self._outline.shared(name, other) for other in named},
-        )  # fmt: skip
-        read = fan if fan is not None and name in self._fans.of_project else ()
-        return _Draft(name, needs, late=late, reads=dict.fromkeys([*read, *files]), condition=prepared.condition)
+            follows.update(dict.fromkeys(makers))
+        files = self._files_there(prepared)
+        late = self._late(prepared, files)
+        needs = dict.fromkeys(prepared.step.needs if prepared.has_own_files and late.fan is None else ())
+        read = late.fan if late.fan is not None and name in self._fans.of_project else ()
+        follows = {step: None for step in follows if step not in needs}
+        return _Draft(name, needs, follows, late=late, reads=dict.fromkeys([*read, *files]))
 
-    def _there(self, entry: Entry) -> tuple[str, ...]:
+    def _late(self, prepared: Prepared, files: tuple[str, ...]) -> LateStep:
+        name = prepared.step.name
+        return LateStep(
+            step=replace(prepared.step, job={}),  # which is of no concern for its runs
+            where=self._where, names=prepared.names, files=files, fan=self._fans.files.get(name),
+            joins={other: self._outline.shared(name, other) for other in self._outline.named[name]},
+            fills=self._open.fills(name),
+        )  # fmt: skip
+
+    def _files_there(self, prepared: Prepared) -> tuple[str, ...]:
+        """The files of the project that it may read."""
+        entries = [entry for entry in prepared.inputs if not entry.guess.startswith("/")]
+        return tuple(dict.fromkeys(path for entry in entries for path in self._there(entry)))
+
+    def _there(self, entry: Entry) -> list[str]:
         if entry.is_pattern or entry.has_places:
-            return self._project.matching(entry.guess)
-        return (entry.text,) if self._project.has(entry.text) else ()
+            there = list(self._project.matching(entry.guess))
+        else:
+            there = [entry.text] if self._project.has(entry.text) else []
+        return [path for path in there if path not in self._fans.catalogue.paths]

@@ -23,6 +23,7 @@ class Found(NamedTuple):
 
     files: tuple[str, ...]
     places: tuple[Place, ...] = ()
+    is_sure: bool = True  # else there may be more of them
 
 
 class Finder(Protocol):
@@ -48,13 +49,16 @@ def called(step: str, label: str) -> str:
 
 class Maker:
     """Makes the runs of one step. Of the steps in `by_run`, a run waits for those runs that agree with it; for other
-    steps that it is joined with it waits as a whole, which is said in the plan of its step. What is wrong is among the
-    problems, and then runs are missing."""
+    steps that it is joined with it waits as a whole, which is said in the plan of its step. Unless it `fills`, its runs
+    get no command, for it is not known yet which files there will be. What is wrong is among the problems, and
+    then runs are missing."""
 
     def __init__(
-        self, prepared: Prepared, joins: Sequence[Join], by_run: Collection[str], finder: Finder, problems: Problems
-    ) -> None:
+        self, prepared: Prepared, joins: Sequence[Join], by_run: Collection[str], finder: Finder, problems: Problems,
+        *, fills: bool = True,
+    ) -> None:  # fmt: skip
         self._prepared = prepared
+        self._fills = fills
         through = () if prepared.inputs else prepared.through
         self._joins = [
             (join, join.step in by_run, join.step in through, join.step in prepared.beside) for join in joins
@@ -65,7 +69,7 @@ class Maker:
         self._place = f"steps.{prepared.step.name}"
         self._reads_file = prepared.has_own_files or "file" in prepared.asks
         self._may_lack_files = prepared.condition is not None and prepared.condition.bears_failures
-        self._pickers = [(place, _picker(place, prepared)) for place in prepared.places_of_files]
+        self._pickers = [(place, _picker(place, prepared)) for place in prepared.places_of_files] if fills else []
 
     def make(self, rows: Sequence[Row], outputs: Sequence[tuple[str, ...]]) -> tuple[RunPlan, ...]:
         """`outputs` has for each row a path or a pattern of each output."""
@@ -99,7 +103,7 @@ class Maker:
             inputs = _together([(row.texts["file"],), inputs])
         return RunPlan(
             label=row.label,
-            argv=self._prepared.command.fill(Filling(row.values, row.texts, files)),
+            argv=self._prepared.command.fill(Filling(row.values, row.texts, files)) if self._fills else (),
             values=row.values,
             inputs=inputs if not any(map(_is_elsewhere, inputs)) else tuple(filterfalse(_is_elsewhere, inputs)),
             outputs=self._declared(outputs),
@@ -130,7 +134,7 @@ class Maker:
         for entry in self._prepared.inputs:
             path = entry.fill(row.texts)
             found = self._finder.match(path) if entry.is_pattern else self._finder.find(path)
-            if found is None or not found.files:
+            if found is None or (not found.files and found.is_sure):
                 self._tell_missing(row, path, is_pattern=entry.is_pattern)
                 return None
             self._wait(found, needs)

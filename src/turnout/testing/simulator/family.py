@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from turnout.model.event import EventName
 from turnout.model.ids import job_name, run_name
+from turnout.model.pipeline import Gate
 from turnout.model.spec import JobSpec
 from turnout.model.state import ON_NODE, RunState
 from turnout.plugin.sampler import Proposal
@@ -16,8 +17,11 @@ from turnout.search.arguments import with_params
 from turnout.testing.simulator.memory import Disk, Ledger, Row, Tx
 
 
-def insert_outer(tx: Tx, job: int, spec: JobSpec, blocked: Sequence[int] | None = None) -> list[int]:
-    """Its outer runs, as they are submitted; their numbers. Those of a step are `blocked`: each waits for so many."""
+def insert_outer(
+    tx: Tx, job: int, spec: JobSpec, blocked: Sequence[int] | None = None, gate: Gate = Gate.NONE
+) -> list[int]:
+    """Its outer runs, as they are submitted; their numbers. Those of a step are `blocked`: each waits for so many, and
+    at its gate."""
     numbers = []
     for outer in range(spec.outer_runs):
         number = 1 + sum(1 for row in tx.disk.rows.values() if not row.child)
@@ -27,7 +31,7 @@ def insert_outer(tx: Tx, job: int, spec: JobSpec, blocked: Sequence[int] | None 
         said = run.argv, dict(run.params), run.outputs, run.label or spec.label or ""
         row = Row(run_name(number), number, 0, job, target, queue, own, *said)
         waits = None if blocked is None else blocked[outer]
-        insert_run(tx, ledger, row, spec, planned=spec.children_of(outer), blocked=waits)
+        insert_run(tx, ledger, row, spec, planned=spec.children_of(outer), blocked=waits, gate=gate)
         ledger.flush()
         numbers.append(number)
     return numbers
@@ -44,9 +48,9 @@ def _place(job: int, spec: JobSpec, outer: int) -> tuple[str, str, int | None]:
 
 def insert_run(
     tx: Tx, ledger: Ledger, row: Row, spec: JobSpec, *, planned: int = 0, parent: RunRecord | None = None,
-    blocked: int | None = None,
+    blocked: int | None = None, gate: Gate = Gate.NONE,
 ) -> RunRecord:  # fmt: skip
-    """Created, and queued unless it is `blocked`; None = it is of no step."""
+    """Created, and queued unless it is `blocked`, or has a gate; None = it is of no step."""
     disk = tx.disk
     disk.runs += 1
     disk.rows[disk.runs] = row
@@ -55,11 +59,11 @@ def insert_run(
         id=disk.runs, state=RunState.CREATED, priority=spec.priority, failures_left=spec.retry.failures,
         losses_left=spec.retry.losses, children_planned=planned, remaining=0 if is_sought else planned,
         stage=Stage.OPEN if is_sought else Stage.NONE, parent=parent.id if parent is not None else None,
-        blocked=blocked or 0, step=int(blocked is not None),
+        blocked=blocked or 0, gate=int(gate), step=int(blocked is not None),
     )  # fmt: skip
     ledger.add(record)
     created = ledger.note(record.id, EventName.CREATED, {})
-    return created if created.blocked else ledger.apply(machine.enqueue(created, tx.now))
+    return created if created.blocked or gate else ledger.apply(machine.enqueue(created, tx.now))
 
 
 def parents_of(disk: Disk, job: int) -> list[int]:

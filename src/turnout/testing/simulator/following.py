@@ -1,17 +1,20 @@
-"""What follows from the end of a run, on the model's disk: as ``engine.following`` and ``store.pipelines`` have it."""
+"""What follows from the end of a run, on the model's disk: as ``engine.following`` and ``store.waiting`` have it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from turnout.engine.following import Why
-from turnout.model.state import Reason, RunState
-from turnout.schedule import machine
+from turnout.engine.following import Why, skipped, why_not
+from turnout.model.pipeline import Gate
+from turnout.model.state import RunState
+from turnout.schedule import machine, needs
+from turnout.schedule.needs import End, Verdict
 from turnout.schedule.record import Refusal, RunRecord
+from turnout.store.belonging import OF_STEP
 from turnout.testing.simulator.memory import Disk, Ledger, Tx
 from turnout.testing.simulator.unmade import give_up_late, insert_stand_in
 
-_WORDS = {RunState.FAILED: "failed", RunState.CANCELLED: "was cancelled", RunState.STOPPED: "was stopped"}
+GOES_ON = (Verdict.WAITS, Verdict.MET)
 
 
 def settle(tx: Tx, ledger: Ledger) -> None:
@@ -40,40 +43,58 @@ def close_children(ledger: Ledger, ended: list[RunRecord], now: float) -> None:
 
 def tell(tx: Tx, ledger: Ledger, ended: list[RunRecord]) -> None:
     """Who waits for runs of steps comes nearer to the queue, or is given up."""
-    disk, bad = tx.disk, [record for record in ended if record.state is not RunState.COMPLETED]
-    if bad:
+    disk = tx.disk
+    if any(record.state is not RunState.COMPLETED for record in ended):
         tx.touched.add("pipelines")
-    why = {record.id: _why(disk.rows[record.id].name, record) for record in bad}
-    _tell_runs(tx, ledger, {record.id for record in ended}, why)
     steps = count_down(disk, [record.id for record in ended])
-    needs = sorted((needed, job) for needed, job in disk.graph.step_needs if needed in steps)
-    for needed in sorted({needed for needed, _ in needs}):
-        runs, left = steps[needed]
-        waiting = [job for on, job in needs if on == needed]
-        reason = next((why[run] for run in runs if run in why), None)
-        is_well = reason is None and left == 0 and not has_failed(disk, needed)
-        for job in waiting:
-            bears_failures = disk.graph.steps[job].bears_failures
-            if is_well or (bears_failures and left == 0):
-                _let_step(tx, ledger, job)
-            elif reason is not None and not bears_failures:
-                give_up_step(tx, ledger, job, reason)
+    _tell_runs(tx, ledger, {record.id: End(record.state, record.reason) for record in ended})
+    bad = {disk.rows[record.id].job for record in ended if End(record.state, record.reason).is_bad}
+    lost: dict[int, Why] = {}
+    met: dict[int, int] = {}
+    for needed, (_, left) in sorted(steps.items()):
+        if left and needed not in bad:
+            continue
+        ends = ends_of(disk, ledger, needed)
+        for job in waiters(disk, needed):
+            verdict = needs.of_step(ends, disk.graph.steps[job].gate, is_over=not left)
+            if verdict is Verdict.MET:
+                met[job] = met.get(job, 0) + 1
+            elif verdict is not Verdict.WAITS:
+                lost.setdefault(job, in_vain(disk, verdict, needed))
+    for job, why in sorted(lost.items()):
+        give_up_step(tx, ledger, job, why)
+    for job, count in sorted(met.items()):
+        let_step(tx, ledger, job, count)
 
 
-def _why(name: str, record: RunRecord) -> Why:
-    if record.reason is Reason.CONDITION:
-        return Why(f"{name} was skipped", Reason.CONDITION)
-    return Why(f"{name} {_WORDS[record.state]}")
+def waiters(disk: Disk, needed: int) -> list[int]:
+    """The steps whose runs wait for the end of this one, or are made after it."""
+    steps = disk.graph.steps
+    whole = {job for on, job in disk.graph.step_needs if on == needed}
+    late = {
+        job
+        for on, job, over in disk.graph.late_needs
+        if on == needed and steps[job].unmade and (over or not steps[needed].made)
+    }
+    return sorted(whole | late)
 
 
-def _tell_runs(tx: Tx, ledger: Ledger, ended: Collection[int], why: Mapping[int, Why]) -> None:
-    waiting = sorted((needed, run) for needed, run in tx.disk.graph.run_needs if needed in ended)
+def in_vain(disk: Disk, verdict: Verdict, needed: int) -> Why:
+    name = disk.graph.steps[needed].name
+    return skipped(name) if verdict is Verdict.SKIPPED else Why(f"not all of {name} completed")
+
+
+def _tell_runs(tx: Tx, ledger: Ledger, ends: Mapping[int, End]) -> None:
+    waiting = sorted((needed, run) for needed, run in tx.disk.graph.run_needs if needed in ends)
     ledger.load(run for _, run in waiting)
     for needed, run in waiting:
-        if needed in why:
-            _give_up(tx, ledger, run, why[needed])
+        record = ledger.get(run)
+        if record is None or record.state is not RunState.CREATED:
+            continue
+        if needs.of_run(ends[needed], Gate(record.gate)) is Verdict.MET:
+            let(tx, ledger, run)
         else:
-            _let(tx, ledger, run)
+            give_up(tx, ledger, run, why_not(tx.disk.rows[needed].name, ends[needed]))
 
 
 def count_down(disk: Disk, ended: list[int]) -> dict[int, tuple[list[int], int]]:
@@ -86,15 +107,16 @@ def count_down(disk: Disk, ended: list[int]) -> dict[int, tuple[list[int], int]]
     return {job: (runs, disk.graph.steps[job].open) for job, runs in mine.items()}
 
 
-def has_failed(disk: Disk, job: int) -> bool:
-    """As committed before this transaction."""
-    mine = (record for record in disk.records.values() if record.step and disk.rows[record.id].job == job)
-    return any(record.is_terminal and record.state is not RunState.COMPLETED for record in mine)
+def ends_of(disk: Disk, ledger: Ledger, job: int) -> set[End]:
+    """How runs of that step have ended, also in this transaction."""
+    mine = (ledger.get(run) or record for run, record in disk.records.items() if disk.rows[run].job == job)
+    return {End(record.state, record.reason) for record in mine if record.step == OF_STEP and record.is_terminal}
 
 
-def _let_step(tx: Tx, ledger: Ledger, job: int) -> None:
+def let_step(tx: Tx, ledger: Ledger, job: int, count: int) -> None:
+    """So many steps that it waits for are over, or made."""
     step = tx.disk.graph.steps[job]
-    step.blocked -= 1
+    step.blocked -= count
     if step.blocked:
         return
     if step.unmade:
@@ -104,18 +126,30 @@ def _let_step(tx: Tx, ledger: Ledger, job: int) -> None:
     runs = created_runs(tx.disk, job)
     ledger.load(runs)
     for run in runs:
-        _let(tx, ledger, run)
+        let(tx, ledger, run)
 
 
-def _let(tx: Tx, ledger: Ledger, run: int) -> None:
+def let(tx: Tx, ledger: Ledger, run: int) -> None:
+    """One thing less that it waits for."""
     record = ledger.get(run)
     if record is None or record.state is not RunState.CREATED:
         return
-    record = ledger.apply(machine.unblock(record))
-    if record.blocked == 0:
-        tx.seen.add("run let into the queue")
-        ledger.apply(machine.enqueue(record, tx.now))
-        tx.touched.add("queue")
+    if ledger.apply(machine.unblock(record)).blocked == 0:
+        release(tx, ledger, run)
+
+
+def release(tx: Tx, ledger: Ledger, run: int) -> None:
+    """It waits for nothing more."""
+    record = ledger.get(run)
+    if record is None or record.state is not RunState.CREATED:
+        return
+    if record.gate:
+        tx.seen.add("run at its gate")
+        tx.touched.add("pipelines")
+        return
+    tx.seen.add("run let into the queue")
+    ledger.apply(machine.enqueue(record, tx.now))
+    tx.touched.add("queue")
 
 
 def give_up_step(tx: Tx, ledger: Ledger, job: int, why: Why) -> None:
@@ -126,7 +160,7 @@ def give_up_step(tx: Tx, ledger: Ledger, job: int, why: Why) -> None:
         runs += insert_stand_in(tx, job)
     ledger.load(runs)
     for run in runs:
-        _give_up(tx, ledger, run, why)
+        give_up(tx, ledger, run, why)
 
 
 def created_runs(disk: Disk, job: int) -> list[int]:
@@ -135,10 +169,47 @@ def created_runs(disk: Disk, job: int) -> list[int]:
     return [record.id for record in mine if record.state is RunState.CREATED]
 
 
-def _give_up(tx: Tx, ledger: Ledger, run: int, why: Why) -> None:
+def give_up(tx: Tx, ledger: Ledger, run: int, why: Why) -> None:
     record = ledger.get(run)
     if record is not None:
         step = machine.abandon(record, why.text, tx.now, why.reason)
         if not isinstance(step, Refusal):
             tx.seen.add(f"run given up: {why.reason}")
             ledger.apply(step)
+
+
+def settle_in(tx: Tx, ledger: Ledger, job: int, runs: Collection[int]) -> None:
+    """Runs that were just made: what of that they wait for is over already? As ``engine.waiting``."""
+    disk, step = tx.disk, tx.disk.graph.steps[job]
+    whole = sorted(on for on, each in disk.graph.step_needs if each == job)
+    over = {on: not disk.graph.steps[on].open and not disk.graph.steps[on].unmade for on in whole}
+    step.blocked = sum(not each for each in over.values())
+    verdicts = {on: needs.of_step(ends_of(disk, ledger, on), step.gate, is_over=over[on]) for on in whole}
+    lost_to = next((on for on in whole if verdicts[on] not in GOES_ON), None)
+    ledger.load(runs)
+    free: list[int] = []
+    lost: dict[int, Why] = {}
+    for run in runs:
+        mine = sorted(on for on, each in disk.graph.run_needs if each == run)
+        ends = {on: _end(disk.records[on]) for on in mine}
+        record = ledger.get(run)
+        assert record is not None
+        blocked = sum(end is None for end in ends.values()) + (step.blocked > 0)
+        ledger.apply(machine.block(record, blocked))
+        bad = next((on for on in mine if needs.of_run(ends[on], step.gate) not in GOES_ON), None)
+        if lost_to is not None:
+            lost[run] = in_vain(disk, verdicts[lost_to], lost_to)
+        elif bad is not None and (end := ends[bad]) is not None:
+            tx.seen.add("late run made in vain")
+            lost[run] = why_not(disk.rows[bad].name, end)
+        elif not blocked:
+            free.append(run)
+    for run, why in lost.items():
+        give_up(tx, ledger, run, why)
+    for run in free:
+        release(tx, ledger, run)
+    settle(tx, ledger)
+
+
+def _end(record: RunRecord) -> End | None:
+    return End(record.state, record.reason) if record.is_terminal else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turnout.model.event import EventName
+from turnout.model.pipeline import Gate
 from turnout.model.spec import JobSpec
 from turnout.model.state import ON_NODE, TERMINAL, RunState
 from turnout.plugin.sampler import Proposal
@@ -38,7 +39,8 @@ class Row:
 @dataclass(slots=True)
 class StepRow:
     """What a job is as a step of a pipeline: `blocked` counts the steps that it waits for, `open` its runs that are not
-    over; `unmade`: these are still to be made by `late`; `bears_failures`: also when those before did not end well."""
+    over; `unmade`: these are still to be made by `late`; it was `made` if it has any of its own, and
+    is `stale` if these were made of what was done again since."""
 
     pipeline: int
     name: str
@@ -46,17 +48,20 @@ class StepRow:
     open: int
     late: dict[str, Any] | None
     unmade: bool
-    bears_failures: bool = False
+    gate: Gate = Gate.NONE
+    made: bool = True
+    stale: bool = False
 
 
 @dataclass(slots=True)
 class Graph:
     """What pipelines are beside their runs: `steps` by their jobs, and who waits for whom: (needed, who needs it), of
-    runs and of whole steps."""
+    runs and of whole steps; for late ones, also whether that has to be over."""
 
     steps: dict[int, StepRow] = field(default_factory=dict)
     run_needs: set[tuple[int, int]] = field(default_factory=set)
     step_needs: set[tuple[int, int]] = field(default_factory=set)
+    late_needs: set[tuple[int, int, int]] = field(default_factory=set)
 
 
 @dataclass(slots=True)

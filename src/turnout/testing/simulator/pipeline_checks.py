@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from turnout.model.ids import parse_job_name
-from turnout.model.pipeline import PipelineSpec, StepSpec
+from turnout.model.pipeline import SKIPPED, Gate, PipelineSpec, StepSpec
 from turnout.model.state import Reason, RunState
-from turnout.schedule.record import RunRecord
+from turnout.schedule import needs
+from turnout.schedule.needs import End, Verdict
 from turnout.store.belonging import OF_STEP
 from turnout.testing.simulator.checks import Broken
 from turnout.testing.simulator.command import Truth, left_in, manifest_of
 from turnout.testing.simulator.memory import Disk
 from turnout.testing.simulator.people import Person
+from turnout.testing.simulator.planners import Later
 from turnout.wire.messages import Attempt
 
 #: What may hold a hub up after a failure that shall end all; without these, that is done at once.
@@ -32,11 +33,22 @@ class Pipeline:
     jobs: Sequence[int]
     runs: Sequence[Sequence[int]]
 
-    def needed(self, step: int, run: int, disk: Disk) -> list[int]:
-        """What that run of that step waited for, by what was submitted; of a late one, all that its step did."""
-        spec = self.spec.steps[step]
-        singly = spec.run_needs[run] if spec.run_needs else ()
-        return [each for at in spec.needs for each in self.runs[at]] + [self.runs[at][place] for at, place in singly]
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a run waited for: these runs, and all of these steps."""
+
+    runs: Sequence[int]
+    steps: Mapping[int, Sequence[int]]
+
+    @property
+    def all_runs(self) -> list[int]:
+        return [*self.runs, *(run for runs in self.steps.values() for run in runs)]
+
+    def verdicts(self, disk: Disk, gate: Gate) -> list[Verdict]:
+        singly = [needs.of_run(_end(disk, run), gate) for run in self.runs]
+        whole = [needs.of_step({_end(disk, run) for run in runs}, gate, is_over=True) for runs in self.steps.values()]
+        return singly + whole
 
 
 def check_pipelines(disk: Disk, person: Person, truths: dict[Attempt, Truth], kinds: Sequence[str]) -> None:
@@ -47,40 +59,56 @@ def check_pipelines(disk: Disk, person: Person, truths: dict[Attempt, Truth], ki
             continue
         pipeline = _found(asked.pipeline, answer, disk)
         is_cut = asked.pipeline.job.fail_fast or pipeline.number in person.planner.unwanted
-        if pipeline.number in person.planner.resumed:
-            _check_resumed(disk, pipeline, truths, is_cut=is_cut)
-            continue
+        is_resumed = pipeline.number in person.planner.resumed
         for step, spec in enumerate(asked.pipeline.steps):
-            _check_told(disk, answer, spec, pipeline.runs[step])
-            for place, run in enumerate(pipeline.runs[step]):
-                needed = pipeline.needed(step, place, disk)
-                _check_end(disk, disk.records[run], needed, spec, is_cut=is_cut)
-                if not spec.bears_failures:
-                    _check_began(disk, run, needed, truths)
-                _check_given(disk, run, needed, truths)
-            if spec.late is not None:
-                _check_late(disk, pipeline, step)
-        _check_ended(disk, pipeline, person.planner.ended.get(pipeline.number))
-        if asked.pipeline.job.fail_fast and not HUB_TROUBLES & set(kinds):
-            _check_ended(disk, pipeline, _failed(disk, pipeline))
+            if not is_resumed:
+                _check_told(disk, answer, spec, pipeline.runs[step])
+                _check_needs(disk, pipeline, step)
+            for run in pipeline.runs[step]:
+                if disk.records[run].step == OF_STEP and not disk.graph.steps[pipeline.jobs[step]].stale:
+                    _check_run(disk, pipeline, step, run, truths, is_cut=is_cut)
+        if not is_resumed:
+            _check_ended(disk, pipeline, person.planner.ended.get(pipeline.number))
+            if asked.pipeline.job.fail_fast and not HUB_TROUBLES & set(kinds):
+                _check_ended(disk, pipeline, _failed(disk, pipeline))
 
 
-def _check_resumed(disk: Disk, pipeline: Pipeline, truths: dict[Attempt, Truth], *, is_cut: bool) -> None:
-    """By what the store says each waited for, because other runs than those of which people were told took places."""
+def _check_run(
+    disk: Disk, pipeline: Pipeline, step: int, run: int, truths: dict[Attempt, Truth], *, is_cut: bool
+) -> None:
+    job, spec = pipeline.jobs[step], pipeline.spec.steps[step]
+    if _is_stand_in(disk, pipeline, step, run):
+        _check_stand_in(disk, job, spec, run, is_cut=is_cut)
+        return
+    needed = _needed(disk, job, run)
+    if any(disk.records[on].step != OF_STEP for on in needed.runs):
+        return  # of these, something was done again since, and who resumes the pipeline once more does this again
+    _check_end(disk, run, needed, spec, is_cut=is_cut)
+    if spec.gate is not Gate.ANYHOW:
+        _check_began(disk, run, [on for on in needed.all_runs if not _end(disk, on).is_skipped], truths)
+    _check_given(disk, run, needed.all_runs, truths)
+    if disk.records[run].attempt and spec.late is not None and spec.late["fills"]:
+        _check_filled(disk, run, needed, spec)
+
+
+def _needed(disk: Disk, job: int, run: int) -> Needs:
     graph = disk.graph
-    for step, job in enumerate(pipeline.jobs):
-        whole = {on for on, each in graph.step_needs if each == job}
-        outer = [run for run, record in disk.records.items() if record.step == OF_STEP and disk.rows[run].job in whole]
-        for run in pipeline.runs[step]:
-            needed = [*outer, *(on for on, each in graph.run_needs if each == run)]
-            record = disk.records[run]
-            if record.step == OF_STEP and record.attempt and not graph.steps[job].bears_failures:
-                _check_began(disk, run, needed, truths)
-                _check_given(disk, run, needed, truths)
-            is_lost = record.reason in (Reason.DEPENDENCY, Reason.CONDITION) and record.step == OF_STEP
-            is_well = all(disk.records[on].state is RunState.COMPLETED for on in needed)
-            if is_lost and is_well and pipeline.spec.steps[step].late is None and not is_cut:
-                raise Broken(f"{disk.rows[run].name} is not taken up though all that it needs is well: {record}")
+    whole = {on: _outer(disk, on) for on, each in graph.step_needs if each == job}
+    return Needs([on for on, each in sorted(graph.run_needs) if each == run], whole)
+
+
+def _outer(disk: Disk, job: int) -> list[int]:
+    return [run for run, record in disk.records.items() if record.step == OF_STEP and disk.rows[run].job == job]
+
+
+def _end(disk: Disk, run: int) -> End:
+    return End(disk.records[run].state, disk.records[run].reason)
+
+
+def _left(disk: Disk, needed: Needs) -> list[str]:
+    """The states of what a run waited for, as they are told at gates."""
+    ends = [_end(disk, run) for run in needed.all_runs]
+    return [SKIPPED if end.is_skipped else end.state for end in ends]
 
 
 def _found(spec: PipelineSpec, answer: Any, disk: Disk) -> Pipeline:
@@ -95,36 +123,90 @@ def _check_told(disk: Disk, answer: Any, spec: StepSpec, runs: Sequence[int]) ->
         raise Broken(f"{spec.name} was told {told}, and there are {names}")
 
 
-def _check_end(disk: Disk, record: RunRecord, needed: Sequence[int], spec: StepSpec, *, is_cut: bool) -> None:
-    """Never begun, for the right reason, if something that it needs is not well; else not given up. `is_cut`: somebody
-    wanted all of its pipeline ended."""
-    name, is_lost = disk.rows[record.id].name, record.state is RunState.CANCELLED and record.cancel is None
-    is_due = not is_cut and not _makes_nothing(disk, needed, spec)
-    bad = [] if spec.bears_failures else [on for on in needed if disk.records[on].state is not RunState.COMPLETED]
-    if bad and (record.attempt or record.state is not RunState.CANCELLED):
-        raise Broken(f"{name} is {record.state} after {record.attempt} attempts, though {bad} are not well")
-    if is_lost and not bad and is_due:
-        raise Broken(f"{name} was given up though all that it needs is well: {record}, {needed}")
-    if is_lost and (record.attempt or record.reason not in (Reason.DEPENDENCY, Reason.CONDITION)):
-        raise Broken(f"{name} was given up after {record.attempt} attempts, and says {record.reason}: {record}")
-    if record.reason is Reason.UNMADE and (record.attempt or not _makes_nothing(disk, needed, spec)):
-        raise Broken(f"{name} was not made after {record.attempt} attempts, though there was something to do: {record}")
-    is_skipped = is_lost and record.reason is Reason.CONDITION
-    if is_skipped and not _has_condition(spec) and all(disk.records[on].reason is not Reason.CONDITION for on in bad):
-        raise Broken(f"{name} was skipped, and neither has a condition nor what it needs: {record}")
+def _check_needs(disk: Disk, pipeline: Pipeline, step: int) -> None:
+    """Of a step whose runs were known, what was submitted; of a late one, as many runs as there were things to do it
+    to, each once and made of what was really left; and each waits for what it was made of."""
+    spec, job, runs, graph = pipeline.spec.steps[step], pipeline.jobs[step], pipeline.runs[step], disk.graph
+    whole = {on for on, each in graph.step_needs if each == job}
+    singly = [{on for on, each in graph.run_needs if each == run} for run in runs]
+    if spec.runs:
+        wanted = [{pipeline.runs[at][place] for at, place in each} for each in spec.run_needs]
+        if whole != {pipeline.jobs[at] for at in spec.needs} or (wanted and singly != wanted):
+            raise Broken(f"{spec.name} waits for {whole}, {singly}, and that was not submitted: {spec}")
+        return
+    if _is_stand_in(disk, pipeline, step, runs[0]):
+        return
+    assert spec.late is not None
+    late = {on for on, each, _ in graph.late_needs if each == job}
+    before = {on: name for on in sorted(late, key=lambda on: graph.steps[on].name) for name in _outer(disk, on)}
+    candidates = [run for on in sorted(late, key=lambda on: graph.steps[on].name) for run in _outer(disk, on)]
+    count = spec.late["own"] + min(spec.late["most"], len(candidates))
+    files = [str(disk.rows[run].params["file"]) for run in runs if "file" in disk.rows[run].params]
+    left = {left_in(manifest_of(each, disk.records[each].attempt)) for each in candidates if _has_left(disk, each)}
+    if len(runs) != count or len(set(files)) != len(files) or not set(files) <= left:
+        raise Broken(f"{spec.name} was made into {runs} of {files}, of {candidates} that left {left}: {spec.late}")
+    one_each = [set[int]()] * spec.late["own"] + [{run} for run in candidates[: spec.late["most"]]]
+    right = (set(), one_each) if spec.late["singly"] else (late, [set[int]()] * count)
+    if (whole, singly) != right:
+        raise Broken(f"{spec.name} waits for {whole}, {singly}, and that is {right}: {spec.late}, {before}")
 
 
-def _makes_nothing(disk: Disk, needed: Sequence[int], spec: StepSpec) -> bool:
-    """Whether a late step has no runs, by what came before it."""
-    if spec.late is None:
-        return False
-    is_bad = any(disk.records[on].state is not RunState.COMPLETED for on in needed)
-    is_skipped = spec.late["when"] and (spec.late["when"] == "bad") is not is_bad
-    return bool(is_skipped) or not spec.late["own"] + min(spec.late["most"], len(needed))
+def _is_stand_in(disk: Disk, pipeline: Pipeline, step: int, run: int) -> bool:
+    """Whether it stands for runs that were not made."""
+    return not pipeline.spec.steps[step].runs and not disk.graph.steps[pipeline.jobs[step]].made
 
 
-def _has_condition(spec: StepSpec) -> bool:
-    return spec.late is not None and bool(spec.late["when"])
+def _check_stand_in(disk: Disk, job: int, spec: StepSpec, run: int, *, is_cut: bool) -> None:
+    """Of a late step that was never made: because of what was before it, or that there was nothing."""
+    record, graph = disk.records[run], disk.graph
+    makers = {on: is_over for on, each, is_over in graph.late_needs if each == job}
+    verdicts = [
+        needs.of_step({_end(disk, each) for each in _outer(disk, on)}, spec.gate, is_over=True)
+        for on, is_over in makers.items()
+        if is_over or not graph.steps[on].made
+    ]
+    reasons = {_REASONS[verdict] for verdict in verdicts if verdict in _REASONS}
+    assert spec.late is not None
+    if not spec.late["own"] + min(spec.late["most"], sum(len(_outer(disk, on)) for on in makers)):
+        reasons.add(Reason.UNMADE)
+    if record.attempt or (record.reason not in reasons and not is_cut and record.cancel is None):
+        raise Broken(f"{spec.name} was not made, and that for {record.reason}, not {reasons}: {record}")
+
+
+_REASONS = {Verdict.LOST: Reason.DEPENDENCY, Verdict.SKIPPED: Reason.CONDITION}
+
+
+def _check_end(disk: Disk, run: int, needed: Needs, spec: StepSpec, *, is_cut: bool) -> None:
+    """Never begun, for the right reason, if something that it needs is not well, or somebody said so at its gate; else
+    not given up. `is_cut`: somebody wanted all of its pipeline ended."""
+    record, name = disk.records[run], disk.rows[run].name
+    reasons = {_REASONS[each] for each in needed.verdicts(disk, spec.gate) if each in _REASONS}
+    if not reasons and spec.gate and spec.late is not None:
+        late, states = Later.of(spec.late), _left(disk, needed)
+        groups = [_left(disk, Needs(runs, {})) for runs in _by_step(disk, needed).values()]
+        is_passed = late.when != "bad" and any(states and set(states) == {SKIPPED} for states in groups)
+        reasons |= {Reason.CONDITION} if is_passed or not late.is_done(states) else set()
+    is_lost = record.state is RunState.CANCELLED and record.cancel is None
+    if reasons and (record.attempt or record.state is not RunState.CANCELLED):
+        raise Broken(f"{name} is {record.state} after {record.attempt} attempts, and was to be given up: {reasons}")
+    if is_lost and (record.attempt or record.reason not in reasons) and not is_cut:
+        raise Broken(f"{name} was given up for {record.reason}, and that was not so: {record}, {needed}, {reasons}")
+
+
+def _by_step(disk: Disk, needed: Needs) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for run in needed.all_runs:
+        found.setdefault(disk.rows[run].job, []).append(run)
+    return found
+
+
+def _check_filled(disk: Disk, run: int, needed: Needs, spec: StepSpec) -> None:
+    """What it executed came from what was there when it was looked at."""
+    assert spec.late is not None
+    fates = spec.late["fates"]
+    right = tuple(fates[_left(disk, needed).count(RunState.COMPLETED) % len(fates)].split())
+    if disk.rows[run].argv != right:
+        raise Broken(f"{disk.rows[run].name} executed {disk.rows[run].argv}, and that was to be {right}: {needed}")
 
 
 def _check_began(disk: Disk, run: int, needed: Sequence[int], truths: dict[Attempt, Truth]) -> None:
@@ -159,23 +241,6 @@ def _check_given(disk: Disk, run: int, needed: Sequence[int], truths: dict[Attem
 def _has_left(disk: Disk, run: int) -> bool:
     record = disk.records[run]
     return record.state is RunState.COMPLETED and bool(disk.rows[run].outputs) and not record.is_parent
-
-
-def _check_late(disk: Disk, pipeline: Pipeline, step: int) -> None:
-    """As many runs as there were things to do it to, each once and made of what was really left; or one for all."""
-    spec, runs = pipeline.spec.steps[step], pipeline.runs[step]
-    assert spec.late is not None
-    if [disk.rows[run].argv for run in runs] == [spec.display]:
-        return  # one that stands for them: `_check_end` knows whether that is right
-    needed = pipeline.needed(step, 0, disk)
-    wanted = spec.late["own"] + min(spec.late["most"], len(needed))
-    labels = Counter(disk.rows[run].label for run in runs)
-    files = [str(disk.rows[run].params["file"]) for run in runs if "file" in disk.rows[run].params]
-    left = {left_in(manifest_of(each, disk.records[each].attempt)) for each in needed if _has_left(disk, each)}
-    if len(runs) != wanted or len(set(files)) != len(files) or not set(files) <= left:
-        raise Broken(
-            f"{spec.name} was made into {labels} of {files}; there were {needed} that left {left}: {spec.late}"
-        )
 
 
 def _failed(disk: Disk, pipeline: Pipeline) -> float | None:

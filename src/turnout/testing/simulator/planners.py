@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from turnout.model.ids import parse_job_name
-from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
+from turnout.model.pipeline import SKIPPED, Gate, PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec
-from turnout.pipeline.plan import COMPLETED, Left, Place, RunPlan, Skipped
+from turnout.pipeline.plan import COMPLETED, Left, Place, RunPlan, Skipped, StepPlan
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Line
 from turnout.testing.simulator.world import LEASE, Process
@@ -25,14 +25,18 @@ _RETRIES = (Retry(failures=1), Retry(failures=1), Retry(), Retry(failures=0, los
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Makes `own` runs, and one for each that is over; `most`: for no more than so many of these. They have the `fates`
-    in turn. `when` something before it was ``bad``, or all was ``good``: else there are none."""
+    """Makes `own` runs, and one for each run before it; `most`: for no more than so many of these. They have the
+    `fates` in turn, and each waits for all that is before it, or `singly` for the one that it is for. At their gates:
+    `when` something that they waited for is ``bad``, or all ``good``; with `fills`, their fate depends on how many are.
+    """
 
     fates: Sequence[str]
     own: int
     most: int
     outputs: Sequence[str]
     when: str
+    singly: bool
+    fills: bool
 
     @property
     def has_condition(self) -> bool:
@@ -46,22 +50,36 @@ class Later:
     def plain(self) -> dict[str, Any]:
         return {"language": LANGUAGE, **asdict(self), "fates": list(self.fates), "outputs": list(self.outputs)}
 
-    def expand(self, left: Mapping[str, Sequence[Left]]) -> tuple[RunPlan, ...]:
-        is_bad = any(run.state != COMPLETED for runs in left.values() for run in runs)
-        if self.when and (self.when == "bad") is not is_bad:
-            raise Skipped(f"not all was {self.when}")
+    def make(self, left: Mapping[str, Sequence[Left]]) -> StepPlan:
         places = [Place(step, number) for step in sorted(left) for number, _ in enumerate(left[step])]
         values: list[dict[str, Any]] = [{} for _ in range(self.own)]
         values += [{"of": f"{place.step}:{place.run}"} for place in places[: self.most]]
-        return tuple(
+        runs = tuple(
             RunPlan(
                 label=f"late{number}",
-                argv=tuple(self.fates[number % len(self.fates)].split()),
+                argv=() if self.fills else self._fate(number),
                 values={**each, **_files(left, places, number - self.own)},
                 outputs=tuple(self.outputs),
+                needs=(places[number - self.own],) if self.singly and number >= self.own else (),
             )
             for number, each in enumerate(values)
         )
+        return StepPlan(name="", runs=runs, needs=() if self.singly else tuple(sorted(left)))
+
+    def look(self, values: Mapping[str, Any], left: Mapping[str, Sequence[Left]]) -> tuple[str, ...]:
+        states = [run.state for runs in left.values() for run in runs]
+        if not self.is_done(states):
+            raise Skipped(f"not all was {self.when}")
+        if self.when != "bad" and any(all(run.state == SKIPPED for run in runs) for runs in left.values()):
+            raise Skipped("all was skipped")
+        return self._fate(states.count(COMPLETED)) if self.fills else ()
+
+    def is_done(self, states: Sequence[str]) -> bool:
+        """After such ends of what it waited for."""
+        return not self.when or (self.when == "bad") is any(state != COMPLETED for state in states)
+
+    def _fate(self, number: int) -> tuple[str, ...]:
+        return tuple(self.fates[number % len(self.fates)].split())
 
 
 def _files(left: Mapping[str, Sequence[Left]], places: Sequence[Place], number: int) -> dict[str, str]:
@@ -94,21 +112,33 @@ def _choose_step(
     """The step and its job, behind those of the steps before it."""
     outputs = OUTPUTS if rng.random() < 0.7 else ()
     fates = [rng.choice(_FATES) for _ in range(rng.choice((1, 2, 3)))]
-    late = None
-    if is_late:
-        own, most = rng.choice((0, 0, 1, 2)), rng.choice((9, 9, 2, 0))
-        when = rng.choice(("", "", "good", "bad"))
-        late = Later(fates, own, most, outputs, when).plain()
-    runs = () if is_late else tuple(RunSpec(argv=tuple(fate.split()), outputs=outputs) for fate in fates)
+    late, gate = None, Gate.NONE
+    if is_late or (before and rng.random() < 0.3):
+        late = _choose_late(rng, fates, outputs)
+        chances = (0.0, 0.2, 0.8) if late.when else (0.4, 0.4, 0.2)
+        gate = Gate(rng.choices((0, 1, 2), chances)[0]) if is_late else Gate(rng.choices((1, 2), chances[1:])[0])
+        late = late if gate else replace(late, when="", fills=False)
+    is_filled = late is not None and late.fills
+    argvs = [(name,) if is_filled else tuple(fate.split()) for fate in fates]
+    runs = () if is_late else tuple(RunSpec(argv=argv, outputs=outputs) for argv in argvs)
     job = _choose_job(rng, name, runs, targets)
-    if is_plain:
-        job = replace(job, nodes=None, total=None)
-    bears = late is not None and rng.random() < (0.8 if late["when"] else 0.2)
+    if is_plain or gate:
+        job = replace(job, nodes=None, total=None, repeat=1)
     needs = _choose_needs(rng, before, job)
+    if is_late:
+        follows = tuple(at for at in needs.get("needs", ()) if rng.random() < 0.5)
+        needs = {"needs": tuple(at for at in needs.get("needs", ()) if at not in follows), "follows": follows}
     step = StepSpec(
-        name=name, terms=len(before), runs=runs, display=job.display, late=late, bears_failures=bears, **needs
+        name=name, terms=len(before), runs=runs, display=job.display, late=late.plain() if late is not None else None,
+        gate=gate, **needs,
     )  # fmt: skip
     return step, job
+
+
+def _choose_late(rng: random.Random, fates: Sequence[str], outputs: Sequence[str]) -> Later:
+    own, most = rng.choice((0, 0, 1, 2)), rng.choice((9, 9, 2, 0))
+    when, singly, fills = rng.choice(("", "", "good", "bad")), rng.random() < 0.5, rng.random() < 0.5
+    return Later(fates, own, most, outputs, when, singly, fills)
 
 
 def _choose_job(rng: random.Random, name: str, runs: tuple[RunSpec, ...], targets: list[str]) -> JobSpec:

@@ -31,6 +31,7 @@ from turnout.engine.target import Target
 from turnout.errors import TurnoutError
 from turnout.model.event import EventName
 from turnout.model.ids import parse_job_name, run_name
+from turnout.model.pipeline import Gate
 from turnout.model.spec import JobSpec
 from turnout.pipeline import languages
 from turnout.plugin.sampler import Proposal
@@ -40,9 +41,9 @@ from turnout.store import schema
 from turnout.store import searches as searches_module
 from turnout.store.agents import Agent, find_by_token
 from turnout.store.jobs import load_jobs
+from turnout.store.late import AtGate, LateStep
 from turnout.store.ledger import RECORD_COLUMNS, to_record
 from turnout.store.metrics import Series
-from turnout.store.pipelines import LateStep
 from turnout.store.requests import once
 from turnout.store.searches import OVER, Standing
 from turnout.store.streams import Mark
@@ -129,12 +130,13 @@ class Database:
         return disk
 
 
-_NEEDS = (schema.run_needs, schema.step_needs)
+_NEEDS = (schema.run_needs, schema.step_needs, schema.late_needs)
 
 
 def _step_row(row: Any) -> StepRow:
     late = json.loads(row.late) if row.late else None
-    return StepRow(row.pipeline, row.step, row.blocked, row.open, late, bool(row.unmade), bool(row.bears_failures))
+    is_unmade, is_made, is_stale = bool(row.unmade), bool(row.run_count), bool(row.stale)
+    return StepRow(row.pipeline, row.step, row.blocked, row.open, late, is_unmade, Gate(row.gate), is_made, is_stale)
 
 
 def _specs(asked: Asked, answer: Any) -> dict[int, JobSpec]:
@@ -296,15 +298,18 @@ class _Fleet(Fleet):
 
 
 class _Expander(Expander):
-    """Between its look and what it makes, anything may happen."""
+    """Between its look and what it decides, anything may happen."""
 
     def __init__(self, hub: Hub, store: Any, end: Callable[[int], None]) -> None:
         blobs: Any = _Blobs()
         super().__init__(store, blobs, end)
         self._hub = hub
 
-    def _expand(self, step: LateStep) -> None:
-        put_off(self._hub, lambda: super(_Expander, self)._expand(step))
+    def _make(self, step: LateStep) -> None:
+        put_off(self._hub, lambda: super(_Expander, self)._make(step))
+
+    def _look_at(self, found: AtGate) -> None:
+        put_off(self._hub, lambda: super(_Expander, self)._look_at(found))
 
 
 class _Blobs:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from turnout.model.pipeline import Gate
 from turnout.model.state import RunState
+from turnout.schedule import needs
+from turnout.schedule.needs import End, Verdict
 from turnout.schedule.record import RunRecord
 from turnout.store.belonging import OF_STEP
 from turnout.testing.simulator.checks import Broken
@@ -32,7 +35,7 @@ class StepWatch:
         for job, step in graph.steps.items():
             runs = outer[job]
             found = step.open, step.blocked, step.unmade
-            right = self._right(graph, job, outer, resumed=any(replaced.values()))
+            right = self._right(graph, job, outer)
             if found != right:
                 raise Broken(f"job{job} counts (open, blocked, unmade) {found}, and that is {right}: {runs}")
             made = self._made.setdefault((job, replaced[job]), len(runs)) or len(runs)
@@ -41,31 +44,32 @@ class StepWatch:
             self._made[job, replaced[job]] = made
         self._check_runs(graph, known, jobs, {graph.steps[job].pipeline for job in replaced if replaced[job]})
 
-    def _right(
-        self, graph: Graph, job: int, outer: Mapping[int, Sequence[RunRecord]], *, resumed: bool
-    ) -> tuple[int, int, bool]:
-        left = sum(not record.is_terminal for record in outer[job])
-        bears = graph.steps[job].bears_failures
-        waits = graph.steps[job].unmade or any(record.state is RunState.CREATED for record in outer[job])
-        if not waits and resumed:  # what it waited for may be done again
-            return left, graph.steps[job].blocked, graph.steps[job].late is not None and not outer[job]
-        blocked = sum(not _is_over(graph, on, outer[on], bears) for on, each in graph.step_needs if each == job)
-        return left, blocked, graph.steps[job].late is not None and not outer[job]
+    def _right(self, graph: Graph, job: int, outer: Mapping[int, Sequence[RunRecord]]) -> tuple[int, int, bool]:
+        step, left = graph.steps[job], sum(not record.is_terminal for record in outer[job])
+        is_unmade = step.late is not None and not outer[job]
+        waits = step.unmade or any(record.state is RunState.CREATED for record in outer[job])
+        if not waits:  # what it waited for may not have come, or be done again
+            return left, step.blocked, is_unmade
+        if step.unmade:
+            needed = [on for on, each, over in graph.late_needs if each == job and (over or not graph.steps[on].made)]
+        else:
+            needed = [on for on, each in graph.step_needs if each == job]
+        verdicts = [_verdict(graph, on, outer[on], step.gate) for on in needed]
+        return left, sum(verdict is not Verdict.MET for verdict in verdicts), is_unmade
 
     def _check_runs(self, graph: Graph, known: Known, jobs: Mapping[int, int], resumed: set[int]) -> None:
-        needs: dict[int, list[RunRecord]] = {}
+        needed: dict[int, list[RunRecord]] = {}
         for on, run in graph.run_needs:
-            needs.setdefault(run, []).append(known[on])
+            needed.setdefault(run, []).append(known[on])
+        whole = {job for _, job in graph.step_needs}
         for run, record in known.items():
             if record.step == OF_STEP:
                 step = graph.steps[jobs[run]]
-                needed = needs.get(run, [])
-                if step.bears_failures:
-                    needed = [each for each in needed if not each.is_terminal]
-                is_any = _is_any(graph, jobs[run])
+                is_any = jobs[run] in whole and step.blocked > 0
                 if step.pipeline in resumed and record.state is not RunState.CREATED:
                     is_any = False  # what it waited for may be done again
-                _check_waiting(record, needed, step.blocked, is_any)
+                verdicts = [needs.of_run(_end(each), step.gate) for each in needed.get(run, ())]
+                _check_waiting(record, verdicts, is_any=is_any)
             elif record.step:
                 if not record.is_terminal:
                     raise Broken(f"run {run} was replaced, and is not over: {record}")
@@ -73,27 +77,24 @@ class StepWatch:
                 raise Broken(f"run {run} is of no step and waits: {record}")
 
 
-def _is_over(graph: Graph, job: int, runs: Sequence[RunRecord], bears_failures: bool) -> bool:
-    """Whether that step is over, with nothing but what is good unless who waits for it `bears_failures`."""
-    good = (record.is_terminal if bears_failures else record.state is RunState.COMPLETED for record in runs)
-    return not graph.steps[job].unmade and all(good)
+def _verdict(graph: Graph, job: int, runs: Sequence[RunRecord], gate: Gate) -> Verdict:
+    is_over = not graph.steps[job].unmade and all(record.is_terminal for record in runs)
+    return needs.of_step({end for each in runs if (end := _end(each)) is not None}, gate, is_over=is_over)
 
 
-def _is_any(graph: Graph, job: int) -> bool:
-    """Whether that step waits for others as a whole."""
-    return any(each == job for _, each in graph.step_needs)
+def _end(record: RunRecord) -> End | None:
+    return End(record.state, record.reason) if record.is_terminal else None
 
 
-def _check_waiting(record: RunRecord, needed: Sequence[RunRecord], steps: int, is_any: bool) -> None:
-    """`steps` are those that its step still waits for; `is_any`, it waited for some."""
-    bad = [each for each in needed if each.is_terminal and each.state is not RunState.COMPLETED]
-    left = sum(each.state is not RunState.COMPLETED for each in needed) + (is_any and steps > 0)
+def _check_waiting(record: RunRecord, verdicts: Sequence[Verdict], *, is_any: bool) -> None:
+    """`verdicts` are on the runs that it needs; `is_any`, it waits for steps, too."""
     if record.is_terminal and not record.attempt:
         return  # it was given up, or cancelled
+    left = sum(verdict is Verdict.WAITS for verdict in verdicts) + is_any
     if record.state is not RunState.CREATED:
         if left or record.blocked:
-            raise Broken(f"run {record.id} began before all that it needs was over: {record}, {needed}")
-    elif bad:
-        raise Broken(f"run {record.id} waits for what will not happen: {bad}")
-    elif record.blocked != left or not left:
-        raise Broken(f"run {record.id} waits for {record.blocked}, and that is {left}: {record}, {needed}")
+            raise Broken(f"run {record.id} began before all that it needs was over: {record}, {verdicts}")
+    elif not {*verdicts} <= {Verdict.WAITS, Verdict.MET}:
+        raise Broken(f"run {record.id} waits for what will not happen: {record}, {verdicts}")
+    elif record.blocked != left or not (left or record.gate):
+        raise Broken(f"run {record.id} waits for {record.blocked}, and that is {left}: {record}, {verdicts}")
