@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -144,6 +145,14 @@ def test_a_script_and_a_setup(lab: Cli) -> None:
     assert done.stdout.startswith("hello you two in /") and done.stdout.endswith("/work\n")
     refused = lab("run", "--setup", "heavy", "true", check=False)
     assert refused.returncode == 2 and "--docker none" in refused.stderr
+
+
+@of_either
+def test_a_text_that_is_too_long_for_an_argument(lab: Cli) -> None:
+    command = ["sh", "-euc", f': {"x" * 200_000}\necho $# "$@"; exit 7', "sh", "a b"]
+    (lab.cwd / "long.yaml").write_text(json.dumps({"pipeline": {"steps": {"long": {"command": command}}}}))
+    assert lab("pipeline", "--target", "box", "long.yaml", check=False).returncode == 1
+    assert lab("logs", "long").stdout == "1 a b\n" and lab.json("show", "long")["exit_code"] == 7
 
 
 @of_either

@@ -13,6 +13,7 @@ from turnout.home import Home
 from turnout.model.limits import MOST_BYTES, MOST_NAMES
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.spec.check import check
+from turnout.wire.long_words import CALL, LONGEST
 
 
 def job(*params: dict[str, object], tags: dict[str, str] | None = None) -> JobSpec:
@@ -74,3 +75,38 @@ def test_the_client_says_so_before_anything_is_captured(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="the tags: together they have"):
         prepare(wish, Home(tmp_path / "home"), tmp_path)
     assert not (tmp_path / "home").exists()
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+LONG = "x" * (LONGEST + 1)
+
+
+def command(*argv: str) -> JobSpec:
+    return JobSpec(kind=CommandKind.COMMAND, display=argv, runs=(RunSpec(argv=argv),))
+
+
+@pytest.mark.parametrize(
+    "argv", [("echo", "x" * LONGEST), ("echo", "\udcff"), ("bash", "-c", LONG), (CALL, "m:f", LONG)], ids=str
+)
+def test_arguments_that_can_be_handed_over(argv: tuple[str, ...]) -> None:
+    """A text for a shell goes by a file, if it has to."""
+    check(command(*argv))
+
+
+@pytest.mark.parametrize("argv", [("echo", LONG), ("bash", "-c", "true", LONG), ("bash", "-c", LONG, "sh", LONG)])
+def test_an_argument_that_is_too_long(argv: tuple[str, ...]) -> None:
+    error = refusal(command(*argv))
+    assert error.message == "an argument has 131,072 bytes, and Linux hands over up to 131,071 in one"
+    assert "xargs" in error.hint
+
+
+@pytest.mark.parametrize("argv", [("echo", "a\0"), ("echo", "a\ud800"), ("bash", "-c", LONG + "\0")])
+def test_an_argument_that_is_none(argv: tuple[str, ...]) -> None:
+    assert "NUL" in refusal(command(*argv)).message
+
+
+@pytest.mark.parametrize("value", [LONG, "a\0"])
+def test_a_value_of_the_environment_that_is_none(value: str) -> None:
+    spec = JobSpec(kind=CommandKind.COMMAND, display=("true",), runs=(RunSpec(argv=("true",)),), env={"X": value})
+    assert "environment value" in refusal(spec).message

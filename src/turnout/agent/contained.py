@@ -63,6 +63,8 @@ def _mounts(attempt: Attempt, job: JobOrder) -> List[Mount]:
     script = script_of(directory, attempt.grant, job)
     if script is not None and script.path.startswith(f"{directory.ctl}/"):
         found[script.path] = Mount(script.path)
+    if os.path.exists(directory.text):
+        found[directory.text] = Mount(directory.text)
     if job.setup is not None:
         entrance = entrance_path(directory)
         found[entrance] = Mount(entrance)

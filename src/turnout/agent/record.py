@@ -275,9 +275,8 @@ def _read(ctl: str) -> bytes:
 
 def _read_all(fd: int) -> bytes:
     """What the record of this descriptor holds, from its beginning."""
-    raw = b""
+    pieces = []
     while True:
-        more = os.pread(fd, _PIECE, len(raw))
-        raw += more
-        if len(more) < _PIECE:
-            return raw
+        pieces.append(os.pread(fd, _PIECE, len(pieces) * _PIECE))
+        if len(pieces[-1]) < _PIECE:
+            return b"".join(pieces)

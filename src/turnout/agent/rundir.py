@@ -59,6 +59,11 @@ class RunDir:
         return f"{self.work}/output"
 
     @property
+    def text(self) -> str:
+        """Where the word of its command lies that is too long for an argument, if it has one."""
+        return f"{self.ctl}/text"
+
+    @property
     def params(self) -> str:
         """Where the parameters of a search's run lie, as JSON."""
         return f"{self.track}/{PARAMS}"

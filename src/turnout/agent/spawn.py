@@ -8,6 +8,8 @@ import signal
 import time
 from typing import Any, Dict, List, Optional
 
+from turnout.wire.long_words import LONGEST, size
+
 Environment = Dict[bytes, bytes]
 
 _PATH = b"/usr/local/bin:/usr/bin:/bin"
@@ -57,7 +59,7 @@ def _insist(program: str, argv: List[str], env: Environment, output: int) -> int
             ) from error
         except OSError as error:
             if error.errno not in _PASSING or not tries:
-                raise _explain(error, program) from error
+                raise _explain(error, program, argv, env) from error
         time.sleep(_PAUSE)
 
 
@@ -86,7 +88,9 @@ def _posix_spawn(program: str, argv: List[str], env: Environment, **options: Any
         return os.posix_spawn(program, argv, env, setpgroup=0, **options)
 
 
-def _explain(error: OSError, program: str) -> SpawnError:
+def _explain(error: OSError, program: str, argv: List[str], env: Environment) -> SpawnError:
+    if error.errno == errno.E2BIG:
+        return SpawnError(_NOT_EXECUTABLE, f"{program} cannot be executed: {_too_long(argv, env)}")
     if error.errno == errno.ENOENT and os.path.lexists(program):
         first = _first_line(program)
         what = f"its first line asks for {first!r}" if first.startswith("#!") else "a file it is linked to"
@@ -98,6 +102,23 @@ def _explain(error: OSError, program: str) -> SpawnError:
     if error.errno == errno.ENOEXEC:
         return SpawnError(_NOT_EXECUTABLE, f"{program} is neither a binary for this machine nor begins with a #! line")
     return SpawnError(_NOT_EXECUTABLE, f"{program} cannot be executed: {os.strerror(error.errno or 0)}")
+
+
+def _too_long(argv: List[str], env: Environment) -> str:
+    """Which of the kernel's limits it is, and how to do without so much."""
+    instead = (
+        "let it read them from a file. In a step, a `command` that is a text takes any number:"
+        " printf '%s\\n' {inputs} | xargs PROGRAM"
+    )
+    longest = max(map(size, argv))
+    variable = max(env, key=lambda name: len(name) + len(env[name]), default=b"")
+    if longest > LONGEST:
+        return f"one of its arguments has {longest:,} bytes, and Linux hands over up to {LONGEST:,} in one; {instead}"
+    if len(variable) + len(env.get(variable, b"")) >= LONGEST:
+        return f"the variable {os.fsdecode(variable)} of its environment has more than {LONGEST:,} bytes"
+    total = sum(map(size, argv)) + sum(len(name) + len(value) for name, value in env.items())
+    what = f"its {len(argv) - 1:,} arguments and its environment have {total:,} bytes"
+    return f"{what}, which is more than this machine hands over at once (see `getconf ARG_MAX`); {instead}"
 
 
 def _not_executable(program: str) -> SpawnError:

@@ -14,6 +14,7 @@ from turnout.agent.rundir import PARAMS, RunDir
 from turnout.agent.setups import FAILED, entrance
 from turnout.agent.views import Views
 from turnout.wire import manifest, nni
+from turnout.wire.long_words import shorten
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant, JobOrder
 from turnout.wire.patterns import is_glob, matcher
@@ -40,7 +41,7 @@ def fill(
     directory: RunDir, grant: Grant, job: JobOrder, cache: Cache, views: Views, is_wanted: Callable[[], bool]
 ) -> Filled:
     """Puts the frozen files, what other runs left for it, what earlier attempts left in the output directory, the run
-    script, data and model in place.
+    script or a long text of its command, data and model in place.
 
     Raises what `Cache.restore` and `inputs.place` raise; the directory has to be made anew then.
     """
@@ -50,6 +51,9 @@ def fill(
     script = script_of(directory, grant, job)
     if script is not None:
         _write_script(script)
+    shortened = None if grant.script else shorten(grant.argv, directory.text)
+    if shortened is not None:
+        _write(Script(shortened.text, directory.text), mode=0o600)
     if has_params(grant, job):
         directory.write_params(_params(grant))
     else:
@@ -125,12 +129,12 @@ def _write_script(script: Script) -> None:
     _write(script._replace(text=filled(script.text)))
 
 
-def _write(script: Script) -> None:
+def _write(script: Script, mode: int = 0o700) -> None:
     path = script.path
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.lexists(path):
         os.unlink(path)
-    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o700)
+    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(script.text)
 

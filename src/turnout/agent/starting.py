@@ -13,6 +13,7 @@ from turnout.agent.attempt import Attempt
 from turnout.agent.stage import entrance_path, has_params, number_of, script_of
 from turnout.agent.supervisor import Order
 from turnout.wire import nni
+from turnout.wire.long_words import shorten
 from turnout.wire.messages import JobOrder
 
 #: What a run has of its node where its submitter, who may be on another machine, did not say.
@@ -24,6 +25,9 @@ def make_order(attempt: Attempt, job: JobOrder, *, gpus: str) -> Order:
     it has any: those the run did not get are hidden from it, unless its job is to see them all."""
     by_shell = container_command.shell if attempt.runtime is not None else _by_shell
     argv = [] if attempt.grant.script else attempt.grant.argv
+    shortened = shorten(argv, attempt.directory.text)
+    if shortened is not None:
+        argv = shortened.argv
     script = script_of(attempt.directory, attempt.grant, job)
     if script is not None:
         argv = by_shell([script.path, *argv])

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple, Protocol
 
 from turnout.errors import InvalidInput
 from turnout.model.pipeline import MOST_STEPS, Gate
+from turnout.wire.long_words import CALL as CALL
 
 Value = str | int | float | bool
 
-#: The first word of an argv that calls a function of Python. Two follow: ``module:name``, and its arguments as JSON.
-CALL = "turnout-call"
 #: What executes the text of a step.
 SHELL = ("bash", "-euo", "pipefail", "-c")
 COMPLETED = "completed"

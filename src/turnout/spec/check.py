@@ -13,6 +13,7 @@ from turnout.model.inputs import Action
 from turnout.model.limits import check_amount
 from turnout.model.search import LONGEST_SECONDS, MOST_AT_ONCE
 from turnout.model.spec import CommandKind, JobSpec
+from turnout.wire.long_words import LONGEST, shorten, size
 from turnout.wire.manifest import BadManifest, check_path, is_digest
 
 MOST_RUNS = 1_000_000
@@ -20,7 +21,10 @@ MOST_NODES = 10_000
 _MOST_TARGETS = 100
 #: Options of a container's ``run`` by which it is found and ended with its run; ``-itd`` is three in one.
 _OURS = re.compile(r"--(name|cidfile|detach)(=.*)?|--rm=.*|-[itPq]*d.*", re.DOTALL)
-_LONGEST_TEXT = 128 * 1024  # Linux's limit for one argument or environment entry
+_INSTEAD = (
+    "put large values into a file; in a step, a `command` that is a text takes any number of files:"
+    " printf '%s\\n' {inputs} | xargs PROGRAM"
+)
 
 
 def check(spec: JobSpec) -> None:
@@ -95,16 +99,9 @@ def _named(spec: JobSpec) -> Iterator[InvalidInput]:
 
 
 def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
-    words = [
-        *spec.display,
-        *spec.env.values(),
-        *spec.inherited_env.values(),
-        *(w for run in spec.runs for w in run.argv),
-    ]
-    if not all(map(_can_be_argument, words)):
-        yield InvalidInput(
-            "an argument or environment value has a NUL byte or is over 128 kB", hint="put large values into a file"
-        )
+    if not all(map(_can_be_argument, (*spec.env.values(), *spec.inherited_env.values()))):
+        yield InvalidInput("an environment value has a NUL byte or is over 128 kB", hint="put large values into a file")
+    yield from _arguments(spec)
     texts = [spec.script or "", spec.notify or "", *spec.tags.values(), *spec.after]
     if not all(map(_is_text, texts)):
         yield InvalidInput("a tag, pattern, script or notice is not UTF-8 text", hint="save or write it as UTF-8")
@@ -117,6 +114,23 @@ def _texts(spec: JobSpec) -> Iterator[InvalidInput]:
     if spec.before is not None and not is_digest(spec.before):
         yield InvalidInput("not a snapshot's digest", hint="send the digest of its manifest as `before`")
     yield from _surroundings(spec)
+
+
+def _arguments(spec: JobSpec) -> Iterator[InvalidInput]:
+    """Of a command, a text for a shell may be of any length: see `turnout.wire.long_words`."""
+    if not all(map(_is_bytes, spec.display)):
+        yield InvalidInput("an argument has a NUL byte", hint="put such values into a file")
+    for run in spec.runs:
+        if all(map(_can_be_argument, run.argv)):
+            continue
+        shortened = shorten(list(run.argv), "")
+        words = run.argv if shortened is None else shortened.argv
+        if not all(map(_is_bytes, run.argv)):
+            yield InvalidInput("an argument has a NUL byte", hint="put such values into a file")
+        elif not all(map(_can_be_argument, words)):
+            longest = max(map(size, words))
+            what = f"an argument has {longest:,} bytes, and Linux hands over up to {LONGEST:,} in one"
+            yield InvalidInput(what, hint=_INSTEAD)
 
 
 def _surroundings(spec: JobSpec) -> Iterator[InvalidInput]:
@@ -173,9 +187,13 @@ def _is_path(text: str) -> bool:
 
 
 def _can_be_argument(text: str) -> bool:
-    """Any bytes will do (those that are no UTF-8 come as surrogate escapes), but not without end, and not NUL."""
+    return _is_bytes(text) and size(text) <= LONGEST
+
+
+def _is_bytes(text: str) -> bool:
+    """Any bytes will do (those that are no UTF-8 come as surrogate escapes), but not NUL."""
     try:
-        return "\0" not in text and len(text.encode("utf-8", "surrogateescape")) <= _LONGEST_TEXT
+        return "\0" not in text and (text.isascii() or text.encode("utf-8", "surrogateescape") is not None)
     except UnicodeEncodeError:
         return False
 

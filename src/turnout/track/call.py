@@ -1,5 +1,7 @@
 """The program of a step that is a function: ``python -c THIS turnout-call module:name '{"x": 1}'``.
 
+Arguments that are too long for that lie in a file: ``@PATH``.
+
 It is executed as text, on machines where nothing of ours is installed. The module is found from where the run began. A
 function gets the arguments that are given; beside those, of the run's parameters, the ones that it has names for. What
 it returns: the numbers of a mapping are metrics of the run, all else is printed. When it raises, that is shown as from
@@ -18,7 +20,7 @@ def main(path: str, given: str) -> None:
     sys.argv[:] = [path]
     sys.path.insert(0, os.getcwd())  # also when the function goes to another directory
     try:
-        _tell(_call(path, json.loads(given)))
+        _tell(_call(path, json.loads(_read(given[1:]) if given.startswith("@") else given)))
     except Exception as error:
         trace = error.__traceback__
         while trace is not None and _is_between(trace.tb_frame.f_globals):
@@ -26,6 +28,11 @@ def main(path: str, given: str) -> None:
         sys.stdout.flush()
         traceback.print_exception(type(error), error, trace)
         sys.exit(1)
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read()
 
 
 def _is_between(names: Dict[str, Any]) -> bool:
