@@ -70,6 +70,37 @@ def test_what_is_left_from_an_earlier_time_does_not_count(command: str, user: Cl
         assert view["state"] == "completed", "touched anew"
 
 
+@pytest.mark.parametrize(
+    ("command", "outputs", "told"),
+    [
+        ("ln -sf lines.txt a", "a", ""),
+        ("ln -sf $PWD/lines.txt parts/a", "parts/*", ""),
+        ("mkdir real; touch real/x; ln -s real a", "a", ""),
+        ("mkdir real; touch real/x; ln -s ../real parts/a", "parts/*", ""),
+        ("ln -sf gone a", "a", "it left no a, but a link to gone, which is not there."),
+        ("ln -sf gone parts/a", "parts/*", "it left no parts/*, but parts/a is a link to gone, which is not there."),
+    ],
+)
+def test_a_link_counts_if_it_leads_to_something(
+    command: str, outputs: str, told: str, user: Cli, project: Path, place: Path
+) -> None:
+    file = written(project, yaml.safe_dump({"a": {"command": command, "outputs": outputs}}))
+    view = run(user, file, "--shared", str(place), code=1 if told else 0)
+    (made,) = runs_of(user, view, "a")
+    assert told in user("why", made["name"]).stdout
+    if command.startswith("ln -sf") and not told:
+        assert run(user, file, "--shared", str(place))["state"] == "completed", "made anew, to the same file"
+
+
+def test_links_among_others_that_lead_nowhere_are_none(user: Cli, project: Path, place: Path) -> None:
+    steps = """
+    a: {command: 'touch parts/a; ln -s gone parts/b', outputs: 'parts/*'}
+    b: {command: 'echo {file}', each: 'parts/*', needs: a}
+    """
+    view = run(user, written(project, steps), "--shared", str(place))
+    assert [each["params"]["file"] for each in runs_of(user, view, "b")] == ["parts/a"]
+
+
 def test_a_directory_that_is_not_there(user: Cli, project: Path, tmp_path: Path) -> None:
     file = written(project, "a: {command: 'true'}")
     done = user("pipeline", file, "--shared", str(tmp_path / "gone"), check=False)

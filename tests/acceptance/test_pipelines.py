@@ -521,6 +521,73 @@ def test_what_other_steps_left_is_not_left_again(user: Cli, project: Path, tmp_p
     assert [each.name for each in (tmp_path / "left" / "after" / "parts").iterdir()] == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("make", "outputs", "found"),
+    [
+        ("echo there > data.txt; ln -s data.txt a", "a", "a"),
+        ("echo there > data.txt; ln -s $PWD/data.txt a", "[a, data.txt]", "a data.txt"),
+        ("echo there > data.txt; ln -s ../data.txt parts/a", "parts/*", "parts/a"),
+        ("mkdir run3; echo there > run3/data.txt; ln -s run3 latest", "latest", "latest/data.txt"),
+        (
+            "mkdir run3; echo there > run3/data.txt; ln -s run3 latest",
+            "[latest, run3]",
+            "latest/data.txt run3/data.txt",
+        ),
+        ("mkdir run3; ln -s run3 latest; echo there > {output}", "latest/data.txt", "latest/data.txt"),
+        ('ln -s "$ELSEWHERE" ref.fa', "ref.fa", "ref.fa"),
+        ('ln -s "$ELSEWHERE" refs/a.fa', "refs/*.fa", "refs/a.fa"),
+        ("ln -s given.txt a", "a", "a"),
+    ],
+)
+def test_what_a_link_leads_to_is_handed_on(
+    make: str, outputs: str, found: str, user: Cli, project: Path, tmp_path: Path
+) -> None:
+    (project / "given.txt").write_text("there\n")
+    (tmp_path / "genome.fa").write_text("there\n")
+    files = found.split()
+    steps = {
+        "make": {
+            "command": make.replace("$ELSEWHERE", str(tmp_path / "genome.fa")),
+            "outputs": yaml.safe_load(outputs),
+        },
+        "move": {"command": f"rm -f given.txt; cat {found}", "needs": "make"},
+    }
+    view = run(user, written(project, yaml.safe_dump(steps)))
+    assert user("logs", "move").stdout == "there\n" * len(files), states(view)
+    assert left_by(user, view, "make", files[0], tmp_path) == "there\n"
+
+
+def test_what_is_written_behind_a_link_that_is_handed_on_too(user: Cli, project: Path) -> None:
+    """The next step has both: what the link leads to, and what was written there."""
+    view = run(user, written(project, """
+    make: {command: 'mkdir run3; echo 1 > run3/a; ln -s run3 latest', outputs: [latest, run3]}
+    add: {command: 'echo 2 > {output}', needs: make, outputs: latest/b}
+    show: {command: 'cat latest/a latest/b; ls run3', needs: [make, add]}
+    """))  # fmt: skip
+    assert user("logs", "show").stdout == "1\n2\na\n", states(view)
+
+
+@pytest.mark.parametrize(
+    ("make", "outputs", "told"),
+    [
+        ("ln -s gone.txt a", "a", "it left no a, but a link to gone.txt, which is not there."),
+        ("ln -s /gone/far a", "a", "it left no a, but a link to /gone/far, which is not there."),
+        ("ln -s gone parts/x", "parts/*", "it left no parts/*, but parts/x is a link to gone, which is not there."),
+        ("ln -s a a", "a", "it left no a, but a link to a, which leads round in a circle, or over too many links."),
+        ("ln -s /dev/zero a", "a", "it left no a, but a link to /dev/zero, which is neither a file nor a directory."),
+        ("ln -s /usr a", "a", "it left no a, but a link to /usr, a directory out of the run's: copy it"),
+        ("ln -s /usr a", "b", "it left no b."),
+        ("rm -r a; ln -s /usr a", "a/no/such", "it left no a/no/such, but a is a link to /usr, a directory out of"),
+    ],
+)
+def test_a_link_that_leads_to_no_file_is_no_output(
+    make: str, outputs: str, told: str, user: Cli, project: Path
+) -> None:
+    view = run(user, written(project, yaml.safe_dump({"a": {"command": make, "outputs": outputs}})), code=1)
+    (made,) = runs_of(user, view, "a")
+    assert made["reason"] == "no_output" and told in user("why", made["name"]).stdout, user("why", made["name"]).stdout
+
+
 def test_a_late_step_with_nothing_to_do(user: Cli, project: Path) -> None:
     """It cannot be known before: there are files, but none of those that it is done to."""
     steps = """

@@ -32,7 +32,13 @@ def capture_after(work: str, patterns: Sequence[str], artifacts: Sequence[str]) 
     inside are kept as links; all else that is not a regular readable file is left out and named in the problems, which
     are text for people, at most a screenful. Reads only; raises nothing for what a run can do to its directory.
     """
-    found = _Found(frozenset(filter(None, map(compile_omitted, patterns))))
+    found = gather(work, patterns, artifacts)
+    return found.kept(), found.shown()
+
+
+def gather(work: str, patterns: Sequence[str], artifacts: Sequence[str]) -> Found:
+    """The same as `capture_after`, for who looks closer."""
+    found = Found(frozenset(filter(None, map(compile_omitted, patterns))))
     rests = {rest for rest in map(compile_pattern, patterns) if rest is not None}
     named: Set[str] = set()
     for path in artifacts:
@@ -45,14 +51,15 @@ def capture_after(work: str, patterns: Sequence[str], artifacts: Sequence[str]) 
     if rests:
         _capture(work, frozenset(rests), found)
     if found.omitted:  # what the run named itself is taken all the same
-        found.omitted = frozenset()
+        omitted, found.omitted = found.omitted, frozenset()
         left = {tuple(Step(part) for part in path.split("/")) for path in named if path and not found.has(path)}
         if left:
             _capture(work, frozenset(left), found)
+        found.omitted = omitted
     for path in sorted(named):
         if not found.has(path):
             found.problem(path, "no such file")
-    return sorted(found.entries.values()), found.shown()
+    return found
 
 
 def open_after(work: str, path: str) -> int:
@@ -60,28 +67,43 @@ def open_after(work: str, path: str) -> int:
 
     OSError when it is no longer there or no longer a regular file; BadManifest when `path` is not a plain path.
     """
-    parts = manifest.check_path(path).split("/")
-    parent = os.open(work, _DIRECTORY)
+    folder, _, name = manifest.check_path(path).rpartition("/")
+    parent = open_directory(work, folder)
     try:
-        for part in parts[:-1]:
-            child = os.open(part, _DIRECTORY, dir_fd=parent)
-            os.close(parent)
-            parent = child
-        fd = os.open(parts[-1], _FILE, dir_fd=parent)
+        return open_regular_in(parent, name)
     finally:
         os.close(parent)
+
+
+def open_directory(top: str, path: str, how: int = _DIRECTORY) -> int:
+    """A descriptor of the directory `path` below `top`, opened like that, no link followed on the way. OSError."""
+    parent = os.open(top, how)
+    for part in path.split("/") if path else []:
+        try:
+            child = os.open(part, how, dir_fd=parent)
+        finally:
+            os.close(parent)
+        parent = child
+    return parent
+
+
+def open_regular_in(directory: int, name: str) -> int:
+    """A descriptor for reading this file of an open directory; OSError when it is no regular file, or a link."""
+    fd = os.open(name, _FILE, dir_fd=directory)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "not a regular file", path)
+        raise OSError(errno.EINVAL, "not a regular file", name)
     return fd
 
 
-class _Found:
-    """What was found so far."""
+class Found:
+    """What was found so far. `links` are those that were met, with what they say: those that are kept, that lead out,
+    and that lie where a pattern goes on behind them."""
 
     def __init__(self, omitted: FrozenSet[Rest] = frozenset()) -> None:
         self.omitted = omitted
         self.entries: Dict[str, Entry] = {}
+        self.links: Dict[str, str] = {}
         self.directories: Set[str] = set()
         self._problems: Dict[str, str] = {}
 
@@ -94,6 +116,14 @@ class _Found:
 
     def has(self, path: str) -> bool:
         return path in self.entries or path in self.directories or path in self._problems
+
+    def kept(self) -> List[Entry]:
+        return sorted(self.entries.values())
+
+    def forget(self, path: str) -> None:
+        """As if it had not been met."""
+        self.entries.pop(path, None)
+        self._problems.pop(path, None)
 
     def shown(self) -> List[str]:
         lines = [f"{path!r}: {reason}" for path, reason in self._problems.items()]
@@ -113,20 +143,21 @@ def _inside(work: str, path: str) -> Optional[str]:
     return None if ".." in parts or "\0" in path else "/".join(parts)
 
 
-def _capture(work: str, rests: FrozenSet[Rest], found: _Found) -> None:
+def _capture(work: str, rests: FrozenSet[Rest], found: Found) -> None:
     try:
         fd = os.open(work, _DIRECTORY)
     except OSError as error:
         found.problem(work, f"cannot be read ({error.strerror})")
         return
     try:
-        _visit(fd, "", rests, found.omitted, found)
+        visit(fd, "", rests, found.omitted, found)
     finally:
         os.close(fd)
 
 
-def _visit(directory: int, prefix: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: _Found) -> None:
-    """Take what matches in one open directory and is not omitted, and go down."""
+def visit(directory: int, prefix: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: Found) -> None:
+    """Take what matches in one open directory and is not omitted, and go down. What is found is called `prefix` and
+    its name."""
     found.directories.add(prefix.rstrip("/"))
     for name in _candidates(directory, prefix, rests, found):
         if found.full:
@@ -137,7 +168,7 @@ def _visit(directory: int, prefix: str, rests: FrozenSet[Rest], omitted: FrozenS
             _take(directory, prefix + name, name, below, left_out, found)
 
 
-def _candidates(directory: int, prefix: str, rests: FrozenSet[Rest], found: _Found) -> Iterator[str]:
+def _candidates(directory: int, prefix: str, rests: FrozenSet[Rest], found: Found) -> Iterator[str]:
     """The names worth a look. Where every pattern goes on with a plain name, nothing needs to be listed."""
     if all(rest and rest[0].matches is None and not rest[0].any_depth for rest in rests):
         yield from {rest[0].name for rest in rests}
@@ -150,12 +181,12 @@ def _candidates(directory: int, prefix: str, rests: FrozenSet[Rest], found: _Fou
         found.problem(prefix.rstrip("/") or ".", f"cannot be read ({error.strerror})")
 
 
-def _take(
-    directory: int, path: str, name: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: _Found
-) -> None:
+def _take(directory: int, path: str, name: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: Found) -> None:
     """One name: go into a directory, keep a file or link that is matched."""
     try:
         kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(kind):
+            found.links[path] = os.readlink(name, dir_fd=directory)
         if stat.S_ISDIR(kind):
             _enter(directory, path, name, rests, omitted, found)
         elif () not in rests:
@@ -163,7 +194,7 @@ def _take(
         elif stat.S_ISREG(kind):
             found.entries[path] = _entry(directory, path, name)
         elif stat.S_ISLNK(kind):
-            found.entries[path] = manifest.link_entry(path, os.readlink(name, dir_fd=directory))
+            found.entries[path] = manifest.link_entry(path, found.links[path])
         else:
             found.problem(path, "neither a file nor a directory")
     except BadManifest:
@@ -174,32 +205,34 @@ def _take(
 
 
 def _enter(
-    directory: int, path: str, name: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: _Found
+    directory: int, path: str, name: str, rests: FrozenSet[Rest], omitted: FrozenSet[Rest], found: Found
 ) -> None:
     if path.count("/") >= manifest.MAX_DEPTH - 1:
         found.problem(path, "nested too deeply")
         return
     fd = os.open(name, _DIRECTORY, dir_fd=directory)
     try:
-        _visit(fd, path + "/", rests, omitted, found)
+        visit(fd, path + "/", rests, omitted, found)
     finally:
         os.close(fd)
 
 
 def _entry(directory: int, path: str, name: str) -> Entry:
-    """A regular file, hashed. Its size is what was hashed, even if something still writes to it."""
     manifest.check_path(path)
-    fd = os.open(name, _FILE, dir_fd=directory)
+    fd = open_regular_in(directory, name)
     try:
-        seen = os.fstat(fd)
-        if not stat.S_ISREG(seen.st_mode):
-            raise OSError(errno.EINVAL, "no longer a regular file")
-        hashed, size = hashlib.sha256(), 0
-        while True:
-            block = os.read(fd, min(_BLOCK, max(seen.st_size - size, 0) + 1))
-            if not block:
-                return Entry(path, manifest.file_mode(seen.st_mode), size, hashed.hexdigest())
-            hashed.update(block)
-            size += len(block)
+        return entry_of(path, fd)
     finally:
         os.close(fd)
+
+
+def entry_of(path: str, fd: int) -> Entry:
+    """An open regular file, hashed. Its size is what was hashed, even if something still writes to it."""
+    seen = os.fstat(fd)
+    hashed, size = hashlib.sha256(), 0
+    while True:
+        block = os.read(fd, min(_BLOCK, max(seen.st_size - size, 0) + 1))
+        if not block:
+            return Entry(path, manifest.file_mode(seen.st_mode), size, hashed.hexdigest())
+        hashed.update(block)
+        size += len(block)

@@ -4,49 +4,71 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from functools import partial
+from types import MappingProxyType
+from typing import Any, BinaryIO, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 
-from turnout.agent import shared
-from turnout.agent.after import capture_after, open_after
+from turnout.agent import links, shared
+from turnout.agent.after import gather
 from turnout.agent.hub import HubLine
+from turnout.agent.links import open_source
 from turnout.agent.output import Output, Seal
 from turnout.agent.rundir import RunDir
 from turnout.agent.spool import find_artifacts
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant
-from turnout.wire.patterns import matcher
+from turnout.wire.patterns import leads_on, matcher
 
 NOTHING = {"files": 0, "bytes": 0}
 
 
 class Found(NamedTuple):
     """What is to be kept; what of the outputs is missing, and those that stay in a directory that nodes share. An
-    output that the run was given counts only if it wrote it anew."""
+    output that the run was given counts only if it wrote it anew. `sources` are where what links led to lies."""
 
     entries: List[Entry]
     problems: List[str]
     seal: Seal
     missing: List[str]
     left: List[str]
+    sources: Dict[str, str]
 
 
 def find(directory: RunDir, grant: Grant, patterns: Sequence[str], output: Output) -> Found:
     """Reads and hashes everything that is to be kept. Nothing of the run may be alive."""
-    entries, problems = capture_after(directory.work, patterns, sorted(find_artifacts(directory.track)))
+    found = gather(directory.work, patterns, sorted(find_artifacts(directory.track)))
     if grant.shared:
         there = shared.left(grant.shared, grant.outputs, directory.recall_outputs())
-        return Found(entries, problems, output.seal(), there.missing, there.files)
-    if grant.outputs:
-        given = shared.unchanged(directory.work, directory.recall_outputs())
-        entries = [entry for entry in entries if entry.path not in given]
+        problems = [*there.problems, *found.shown()]
+        return Found(found.kept(), problems, output.seal(), there.missing, there.files, {})
+    if not grant.outputs:
+        return Found(found.kept(), found.shown(), output.seal(), [], [], {})
+    given = shared.unchanged(directory.work, directory.recall_outputs())
+    followed = links.follow(
+        directory.work, found, grant.outputs, given, is_contained=bool(found.links) and directory.is_contained
+    )
+    entries = [entry for entry in found.kept() if entry.path not in given]
     paths = [entry.path for entry in entries]
     missing = [pattern for pattern in grant.outputs if not any(map(matcher([pattern]), paths))]
-    return Found(entries, problems, output.seal(), missing, [])
+    problems = [*(_instead(pattern, followed.refused) for pattern in missing), *found.shown()]
+    return Found(entries, list(dict.fromkeys(filter(None, problems))), output.seal(), missing, [], followed.sources)
 
 
-def upload(work: str, entries: Sequence[Entry], line: HubLine) -> Dict[str, Any]:
-    """On return the hub has all of them and their manifest on its disk. Idempotent.
+def _instead(pattern: str, refused: Mapping[str, str]) -> str:
+    """Which link there is where an output should be, or before it; "" = none."""
+    if pattern in refused:
+        return f"{pattern!r}: {refused[pattern]}"
+    is_on_the_way = partial(leads_on, pattern)
+    found = next(filter(is_on_the_way, refused), None)
+    return f"{pattern!r}: {found} is {refused[found]}" if found is not None else ""
+
+
+def upload(
+    work: str, entries: Sequence[Entry], line: HubLine, sources: Mapping[str, str] = MappingProxyType({})
+) -> Dict[str, Any]:
+    """On return the hub has all of them and their manifest on its disk. Idempotent. The content of those in `sources`
+    lies there.
 
     Raises what HubLine does, and OSError for a file that is no longer there.
     """
@@ -60,7 +82,7 @@ def upload(work: str, entries: Sequence[Entry], line: HubLine) -> Dict[str, Any]
     def blobs() -> Iterator[Tuple[str, int, BinaryIO]]:
         for name, entry in by_digest.items():
             if name in missing:
-                yield name, entry.size, os.fdopen(open_after(work, entry.path), "rb")
+                yield name, entry.size, os.fdopen(open_source(work, sources.get(entry.path, entry.path)), "rb")
         if digest in missing:
             yield digest, len(listing), io.BytesIO(listing)
 

@@ -108,7 +108,7 @@ class Leavings:
             return
         attempt.carried = True
         self._shipper.do(
-            lambda: capture.upload(attempt.directory.work, found.entries, self._line),
+            lambda: capture.upload(attempt.directory.work, found.entries, self._line, found.sources),
             lambda body: self._uploaded(attempt, found, body),
         )
 

@@ -32,7 +32,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, List, Optional, Union
 
 from turnout.agent.tree import ProcessId, boot_id, is_alive
 
@@ -275,7 +275,7 @@ def _read(ctl: str) -> bytes:
 
 def _read_all(fd: int) -> bytes:
     """What the record of this descriptor holds, from its beginning."""
-    pieces = []
+    pieces: List[bytes] = []
     while True:
         pieces.append(os.pread(fd, _PIECE, len(pieces) * _PIECE))
         if len(pieces[-1]) < _PIECE:

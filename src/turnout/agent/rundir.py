@@ -18,9 +18,10 @@ from turnout.agent.tree import LINUX, boot_id
 from turnout.wire import nni
 from turnout.wire.messages import Grant
 
-_LINK = os.path.join("..", "ctl", "output")
-_PRINTED = "output.txt"
-_BARE = frozenset({"output", _PRINTED})
+#: What every run finds in its directory: a link of this name, to what it prints.
+LINK = os.path.join("..", "ctl", "output")
+PRINTED = "output.txt"
+_BARE = frozenset({"output", PRINTED})
 _PRIVATE = stat.S_IFREG | 0o600
 _FOLDERS = frozenset({"ctl", "work"})
 _CTL = frozenset({"track", "record", "output"})
@@ -82,9 +83,9 @@ class RunDir:
         """What every run finds beside its files, unless those are in its place, or one of its `outputs` will be."""
         with suppress(FileExistsError):
             os.mkdir(self.kept, 0o700)
-        if _PRINTED not in outputs:
+        if PRINTED not in outputs:
             with suppress(FileExistsError):
-                os.symlink(_LINK, f"{self.work}/{_PRINTED}")
+                os.symlink(LINK, f"{self.work}/{PRINTED}")
 
     def make_way(self, names: Iterable[str]) -> None:
         """Takes out what `complete` put in where files have those names themselves."""
@@ -132,6 +133,11 @@ class RunDir:
     def remember_container(self, program: str, name: str) -> None:
         """What it is executed in, and by whom: for who has to end it."""
         record.tell(self.ctl, {"container": [program, name]})
+
+    @property
+    def is_contained(self) -> bool:
+        """Whether it was executed in a container."""
+        return "container" in record.read(self.ctl)
 
     def mark_kept(self) -> None:
         """It is over and told of, and stays to be looked at."""
@@ -235,7 +241,7 @@ def _is_ours(directory: RunDir) -> bool:
     """Whether what `RunDirs.make` gives is still there as it was; OSError when not all of it is."""
     folders = (directory.path, directory.ctl, directory.track, directory.work, directory.kept)
     are_private = all(os.lstat(path).st_mode == stat.S_IFDIR | 0o700 for path in folders)
-    return are_private and os.readlink(f"{directory.work}/{_PRINTED}") == _LINK
+    return are_private and os.readlink(f"{directory.work}/{PRINTED}") == LINK
 
 
 def _keep_if_free(path: str, *, largest: int) -> None:

@@ -6,8 +6,10 @@ How it is told there whether an output was written anew holds for a run's own di
 from __future__ import annotations
 
 import os
+import stat
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set
 
+from turnout.agent import links
 from turnout.agent.inputs import NoInput
 from turnout.wire.patterns import is_glob, matcher
 
@@ -17,10 +19,12 @@ Looks = Dict[str, List[int]]
 
 
 class Left(NamedTuple):
-    """`files` match the outputs that are patterns; `missing` are outputs for which there is nothing new."""
+    """`files` match the outputs that are patterns; `missing` are outputs for which there is nothing new. `problems` say
+    which of those are links that lead nowhere."""
 
     files: List[str]
     missing: List[str]
+    problems: List[str]
 
 
 def enter(directory: str, outputs: Sequence[str]) -> Looks:
@@ -48,14 +52,24 @@ def unchanged(directory: str, before: Looks) -> Set[str]:
 def left(directory: str, outputs: Sequence[str], before: Looks) -> Left:
     """What there is once the command has ended. Of a pattern, everything counts that matches."""
     files: Dict[str, None] = {}
-    missing = []
+    missing, problems = [], []
     for output in outputs:
-        found = _found(directory, output)
-        if all(_look(directory, path) == before.get(path, []) for path in found):
+        looks = {path: _look(directory, path) for path in _found(directory, output)}
+        if all(look == before.get(path, []) for path, look in looks.items()):
             missing.append(output)
+            problems += [_instead(directory, output, path) for path, look in looks.items() if not look][:1]
         elif is_glob(output):
-            files.update(dict.fromkeys(found))
-    return Left(list(files)[:MOST], missing)
+            files.update((path, None) for path, look in looks.items() if look)
+    return Left(list(files)[:MOST], missing, problems)
+
+
+def _instead(directory: str, output: str, path: str) -> str:
+    """What there is where an output should be, and leads nowhere."""
+    try:
+        told = f"a link to {links.shown(os.readlink(os.path.join(directory, path)))}, which is not there"
+    except OSError:
+        told = "gone again"
+    return f"{output!r}: {told}" if path == output else f"{output!r}: {path} is {told}"
 
 
 def _beginning(output: str) -> str:
@@ -78,14 +92,21 @@ def _found(directory: str, output: str) -> List[str]:
 
 
 def _below(path: str) -> Iterator[str]:
-    for folder, _, names in os.walk(path):
+    """The files there, and links, which are not gone through: a directory elsewhere may be endless."""
+    for folder, directories, names in os.walk(path):
         for name in names:
             yield os.path.join(folder, name)
+        for name in directories:
+            if os.path.islink(os.path.join(folder, name)):
+                yield os.path.join(folder, name)
 
 
 def _look(directory: str, path: str) -> List[int]:
+    """Of a link, its own look as well as that of what it leads to; nothing when that is not there."""
     try:
         found = os.stat(os.path.join(directory, path))
+        itself = os.lstat(os.path.join(directory, path))
     except OSError:
         return []
-    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns]
+    link = [itself.st_ino, itself.st_mtime_ns] if stat.S_ISLNK(itself.st_mode) else []
+    return [found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, *link]

@@ -166,6 +166,22 @@ def _put_in(
     return chosen
 
 
+def _make_own(target: str, folder: str) -> None:
+    """Where this directory is a link, or lies behind one, a directory of its own with links to what is there instead:
+    nothing is written through a link."""
+    at = target
+    for part in folder.split("/"):
+        at = os.path.join(at, part)
+        if not os.path.islink(at):
+            continue
+        there = os.path.realpath(at)
+        names = os.listdir(there) if os.path.isdir(there) else []
+        os.unlink(at)
+        os.mkdir(at, 0o755)
+        for name in names:
+            os.symlink(os.path.relpath(os.path.join(there, name), os.path.realpath(at)), os.path.join(at, name))
+
+
 def _make_room(target: str, outputs: List[str]) -> None:
     """The directories in which it has to leave something, as far as they are named."""
     for pattern in outputs:
@@ -180,6 +196,8 @@ def _put_back(entries: List[Entry], target: str, cache: Cache, is_wanted: Callab
 
 
 def _put_over(entries: List[Entry], target: str, cache: Cache, is_wanted: Callable[[], bool]) -> None:
+    for folder in sorted({entry.path.rpartition("/")[0] for entry in entries}):
+        _make_own(target, folder)
     for entry in entries:
         path = os.path.join(target, entry.path)
         if os.path.lexists(path):

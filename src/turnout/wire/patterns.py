@@ -78,6 +78,15 @@ def advance(rests: FrozenSet[Rest], name: str) -> FrozenSet[Rest]:
     return frozenset(left)
 
 
+def leads_on(pattern: str, path: str) -> bool:
+    """Whether the pattern takes this path, or may take something below it."""
+    compiled = compile_pattern(pattern)
+    rests = frozenset() if compiled is None else frozenset([compiled])
+    for part in path.split("/"):
+        rests = advance(rests, part)
+    return bool(rests)
+
+
 def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Tells of a path whether one of the patterns takes it."""
     compiled = frozenset(rest for rest in map(compile_pattern, patterns) if rest is not None)
