@@ -14,6 +14,7 @@ from turnout.agent import after
 from turnout.agent.after import capture_after, open_after
 from turnout.wire import manifest
 from turnout.wire.manifest import BadManifest, Entry, digest_of
+from turnout.wire.patterns import advance, compile_pattern, matcher, onward
 
 
 @pytest.fixture
@@ -63,6 +64,19 @@ def kept(work: Path, *patterns: str, artifacts: Sequence[str] = ()) -> list[str]
 )
 def test_patterns(work: Path, pattern: str, expected: list[str]) -> None:
     assert kept(work, pattern) == expected
+
+
+def test_many_names_of_a_directory_are_looked_at_like_one() -> None:
+    texts = ["a", "a/b", "a/*", "*/b", "**/b", "**", "[ab]", ".", "a/**/b", "b"]
+    rests = frozenset(rest for rest in map(compile_pattern, texts) if rest is not None)
+    for name in ("a", "b", "c"):
+        assert onward(rests)(name) == advance(rests, name)
+
+
+@pytest.mark.parametrize("patterns", [["a/b"], ["a"], ["a/"], ["./a"], ["a/b", "c"], ["a/*"], ["c", "**/b"], ["."]])
+def test_a_path_is_taken_with_all_it_holds(patterns: list[str]) -> None:
+    is_taken = matcher(patterns)
+    assert is_taken("a/b") and is_taken("a/b/c") and not matcher(["c", "a/bc", "a/b/d"])("a/b")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Dict, FrozenSet, Iterator, List, Optional, Sequence, Set, Tup
 
 from turnout.wire import manifest
 from turnout.wire.manifest import BadManifest, Entry
-from turnout.wire.patterns import Rest, Step, advance, compile_omitted, compile_pattern
+from turnout.wire.patterns import Rest, Step, advance, compile_omitted, compile_pattern, onward
 
 MAX_FILES = 100_000
 _BLOCK = 1 << 20
@@ -159,11 +159,12 @@ def visit(directory: int, prefix: str, rests: FrozenSet[Rest], omitted: FrozenSe
     """Take what matches in one open directory and is not omitted, and go down. What is found is called `prefix` and
     its name."""
     found.directories.add(prefix.rstrip("/"))
+    ahead = onward(rests)
     for name in _candidates(directory, prefix, rests, found):
         if found.full:
             found.problem(prefix or ".", f"more than {MAX_FILES} files; the rest is left out")
             return
-        below, left_out = advance(rests, name), advance(omitted, name)
+        below, left_out = ahead(name), advance(omitted, name)
         if below and () not in left_out:
             _take(directory, prefix + name, name, below, left_out, found)
 

@@ -18,7 +18,7 @@ from turnout.agent.spool import find_artifacts
 from turnout.wire import manifest
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant
-from turnout.wire.patterns import leads_on, matcher
+from turnout.wire.patterns import above, leads_on, matcher
 
 NOTHING = {"files": 0, "bytes": 0}
 
@@ -49,10 +49,15 @@ def find(directory: RunDir, grant: Grant, patterns: Sequence[str], output: Outpu
         directory.work, found, grant.outputs, given, is_contained=bool(found.links) and directory.is_contained
     )
     entries = [entry for entry in found.kept() if entry.path not in given]
-    paths = [entry.path for entry in entries]
-    missing = [pattern for pattern in grant.outputs if not any(map(matcher([pattern]), paths))]
+    missing = _missing(grant.outputs, [entry.path for entry in entries])
     problems = [*(_instead(pattern, followed.refused) for pattern in missing), *found.shown()]
     return Found(entries, list(dict.fromkeys(filter(None, problems))), output.seal(), missing, [], followed.sources)
+
+
+def _missing(outputs: Sequence[str], paths: Sequence[str]) -> List[str]:
+    """The outputs that none of these paths is."""
+    there = {each for path in paths for each in (path, *above(path))}
+    return [each for each in outputs if each not in there and not any(map(matcher([each]), paths))]
 
 
 def _instead(pattern: str, refused: Mapping[str, str]) -> str:

@@ -13,13 +13,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Collection, Dict, FrozenSet, Iterator, NamedTuple, Optional, Sequence, Set
+from typing import Callable, Collection, Dict, FrozenSet, NamedTuple, Optional, Sequence, Set
 
 from turnout.agent.after import Found, entry_of, open_directory, open_regular_in, visit
 from turnout.agent.rundir import LINK, PRINTED
 from turnout.wire import manifest
 from turnout.wire.manifest import BadManifest, Entry
-from turnout.wire.patterns import Rest, advance, compile_pattern
+from turnout.wire.patterns import Rest, above, advance, compile_pattern, matcher, onward
 
 #: How many links to directories are gone through: directories that link to each other are many very soon.
 MOST = 1000
@@ -82,8 +82,10 @@ class _Following:
         self._outputs = frozenset(rest for rest in map(compile_pattern, outputs) if rest is not None)
         self._given = given
         self._is_contained = is_contained
-        self._files = {path for path in found.entries if path not in given and () in self._rests(path)}
-        self._folders = {folder for path in self._files for folder in _above(path)}
+        self._ahead: Dict[str, Callable[[str], FrozenSet[Rest]]] = {}
+        is_output = matcher(outputs)
+        self._files = {path for path in found.entries if path not in given and is_output(path)}
+        self._folders = {folder for path in self._files for folder in above(path)}
         self._places: Dict[str, str] = {}
         """Links that were gone through, and the directories behind them."""
         self._origins: Dict[str, str] = {}
@@ -215,7 +217,7 @@ class _Following:
 
     def _go_through(self, path: str, inside: str, rests: FrozenSet[Rest]) -> bool:
         """What is in a directory, under the path of a link to it; whether there is anything."""
-        if any(inside in (real, "", *_above(real)) for real in map(self._real, _above(path))):
+        if any(inside in (real, "", *above(real)) for real in map(self._real, above(path))):
             raise _Refused("in which it lies itself")
         if len(self._places) >= MOST:
             raise _Refused(f"and no more than {MOST} links to directories are gone through")
@@ -233,7 +235,7 @@ class _Following:
 
     def _real(self, path: str) -> str:
         """Where that lies, without the links that were gone through on the way."""
-        for folder in (path, *_above(path)):
+        for folder in (path, *above(path)):
             if folder in self._places:
                 return f"{self._places[folder]}{path[len(folder) :]}".lstrip("/")
         return path
@@ -244,8 +246,12 @@ class _Following:
     def _rests_behind(self, path: str) -> FrozenSet[Rest]:
         """What of the outputs goes on behind a link; ``**`` does not."""
         folder, _, name = path.rpartition("/")
-        around = self._rests(folder)
-        return advance(around, name) - {rest for rest in around if rest and rest[0].any_depth}
+        if folder not in self._ahead:
+            around = self._rests(folder)
+            deep = frozenset(rest for rest in around if rest and rest[0].any_depth)
+            ahead = onward(around)
+            self._ahead[folder] = lambda each: ahead(each) - deep
+        return self._ahead[folder](name)
 
     def _omitted(self, path: str) -> FrozenSet[Rest]:
         return _advanced(self._found.omitted, path)
@@ -255,13 +261,6 @@ def _advanced(rests: FrozenSet[Rest], path: str) -> FrozenSet[Rest]:
     for part in path.split("/") if path else []:
         rests = advance(rests, part)
     return rests
-
-
-def _above(path: str) -> Iterator[str]:
-    """The directories it lies in, from the next to the run's own, which is ""."""
-    while path:
-        path = path.rpartition("/")[0]
-        yield path
 
 
 def _reason(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from typing import Callable, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 _GLOB = re.compile(r"[*?\[]")
 _ESCAPED = re.compile(r"\[([*?\[])\]")
@@ -87,12 +87,38 @@ def leads_on(pattern: str, path: str) -> bool:
     return bool(rests)
 
 
+def onward(rests: FrozenSet[Rest]) -> Callable[[str], FrozenSet[Rest]]:
+    """`advance` for the many names of one directory."""
+    named: Dict[str, Set[Rest]] = {}
+    for rest in rests:
+        if rest and _is_plain(rest[0]):
+            named.setdefault(rest[0].name, set()).add(rest[1:])
+    others = frozenset(rest for rest in rests if not rest or not _is_plain(rest[0]))
+    return lambda name: advance(others, name) | named.get(name, set())
+
+
+def _is_plain(step: Step) -> bool:
+    return step.matches is None and not step.any_depth
+
+
+def above(path: str) -> Iterator[str]:
+    """The directories it lies in, from the next to the run's own, which is ""."""
+    while path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
 def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Tells of a path whether one of the patterns takes it."""
+    """Tells of a path whether one of the patterns takes it. Thousands of plain paths cost no more than one."""
     compiled = frozenset(rest for rest in map(compile_pattern, patterns) if rest is not None)
+    plain = {rest for rest in compiled if rest and all(map(_is_plain, rest))}
+    paths = {"/".join([step.name for step in rest]) for rest in plain}
+    others = compiled - plain
 
     def is_taken(path: str) -> bool:
-        rests = compiled
+        if paths and (path in paths or any(folder in paths for folder in above(path))):
+            return True
+        rests = others
         for part in path.split("/"):
             rests = advance(rests, part)
         return () in rests
