@@ -191,10 +191,10 @@ def test_a_condition_on_what_nobody_logged(user: Cli, project: Path) -> None:
     (b,), (c,) = runs_of(user, view, "b"), runs_of(user, view, "c")
     assert (b["reason"], c["reason"]) == ("unmade", "dependency")
     why = user("why", b["name"]).stdout
-    assert "its runs could not be made" in why and "did not complete" not in why
+    assert "it could not be made of what was left before it" in why and "did not complete" not in why
     assert "steps.b.when: a has no accuracy; it has acc, exit_code, loss, state" in why
     assert f"{b['name']} failed" in user("why", c["name"]).stdout
-    assert "its runs could not be made" in user("why", view["name"]).stdout
+    assert "could not be made of what was left before" in user("why", view["name"]).stdout
     again = user("resume", view["name"], check=False)
     assert again.returncode == 1 and user.json("show", view["name"])["state"] == "failed"
     assert [each["state"] for each in runs_of(user, view, "b")] == ["failed", "failed"], "it was asked again"
@@ -248,3 +248,29 @@ def test_parameters_are_behind_the_command_of_a_search(user: Cli, project: Path)
         "words": {"list --x=1", "list --x=2"},
     }  # fmt: skip
     assert "cd . && echo got --x=1" in user("list", "runs", f"{view['name']}.behind").stdout
+
+
+def test_a_search_on_two_targets_is_over_when_both_have_done_with_it(user: Cli, project: Path, tmp_path: Path) -> None:
+    (project / "turnout.yaml").write_text(
+        "compute-targets: {near: {service: local, max-runs: 1}, far: {service: local, max-runs: 1}}\n"
+    )
+    (project / "fit.sh").write_text(  # that of the second target waits
+        f"parent=${{TURNOUT_RUN_NAME%.*}}; touch {tmp_path}/$parent; seen() {{ ls {tmp_path} | grep run | sort -V; }}\n"
+        "until [ $(seen | wc -l) = 2 ]; do sleep 0.05; done\n"
+        f"[ $parent = $(seen | head -n 1) ] || until [ -e {tmp_path}/go ]; do sleep 0.05; done\n"
+        "echo $1 > m\n"
+    )
+    search = {"space": {"x": [1, 2]}, "sampler": "grid", "minimize": "loss"}
+    steps = {
+        "find": {"command": 'bash fit.sh "$1"; python -c "import turnout; turnout.log(loss=1)"', "outputs": "m",
+                 "search": search, "target": ["near", "far"]},
+        "use": {"inputs": "m", "command": "cat {input}"},
+    }  # fmt: skip
+    job = user.json("pipeline", "-d", written(project, yaml.safe_dump(steps)))["job"]
+    wait_until(lambda: user.json("show", job)["counts"].get("completed") == 1)
+    (find,) = (each["job"] for each in user.json("show", job)["steps"] if each["name"] == "find")
+    parents = [each for each in user.json("list", "runs", "--filter", f"job = {find}", "--all") if not each["parent"]]
+    assert {each["target"] for each in parents} == {"near", "far"}
+    assert states(user.json("show", job))["use"] == {"created": 1}
+    (tmp_path / "go").touch()
+    assert user.json("attach", job)["state"] == "completed"

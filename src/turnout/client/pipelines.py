@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,8 +67,10 @@ class PreparedPipeline:
             environment = found.setdefault(tuple(job.inherited_env.items()), len(found))
             terms.append(Terms(job=replace(job, inherited_env={}, runs=(), display=()), environment=environment))
         place = {step.plan.name: number for number, step in enumerate(self.steps)}
+        sought = {step.plan.name for step in self.steps if jobs[step.terms].search is not None}
         return PipelineSpec(
-            job=_whole(self.wish, jobs[0]), terms=tuple(terms), steps=tuple(_step(each, place) for each in self.steps),
+            job=_whole(self.wish, jobs[0]), terms=tuple(terms),
+            steps=tuple(_step(each, place, sought) for each in self.steps),
             resume=self.wish.resume, environments=tuple(map(dict, found)),
         )  # fmt: skip
 
@@ -215,10 +217,15 @@ def _display(step: StepPlan, spec: JobSpec) -> tuple[str, ...]:
     return step.runs[0].argv if len(_known(step)) == 1 else (step.name,)
 
 
-def _step(step: PreparedStep, place: Mapping[str, int]) -> StepSpec:
+def _step(step: PreparedStep, place: Mapping[str, int], sought: Collection[str]) -> StepSpec:
+    """What is `sought` is needed as a whole: on several targets, it has a run on each."""
     plan = step.plan
-    needs, follows = (tuple(sorted({place[name] for name in names})) for names in (plan.needs, plan.follows))
-    run_needs = tuple(tuple((place[each.step], each.run) for each in dict.fromkeys(run.needs)) for run in plan.runs)
+    whole = {each.step for run in plan.runs for each in run.needs if each.step in sought} if sought else set()
+    needs, follows = (tuple(sorted({place[name] for name in names})) for names in ({*plan.needs, *whole}, plan.follows))
+    run_needs = tuple(
+        tuple((place[each.step], each.run) for each in dict.fromkeys(run.needs) if each.step not in whole)
+        for run in plan.runs
+    )
     late: dict[str, Any] | None = plan.late.plain() if plan.late is not None else None
     return StepSpec(
         name=plan.name, terms=step.terms, runs=step.runs, display=step.display, needs=needs,

@@ -26,7 +26,7 @@ _ENDED = {
     "no_capacity": "the target can never give what it asks for",
     "budget": "the budget was used up",
     "no_output": "its command ended well, but {message}",
-    "unmade": "its runs could not be made",
+    "unmade": "it could not be made of what was left before it",
     "preempted": "its node was taken away, and no further attempt was left",
 }
 _FELL = "another run of its pipeline failed, and the first failure ends all of that (--fail-fast)"
@@ -144,6 +144,8 @@ def explain(situation: Situation, place: Place | None) -> list[str]:
         return [*_end(situation), *searched, *_earlier(situation), *_kept(situation)]
     if state == "created" and situation.awaits:
         return _awaiting(situation.awaits)
+    if state == "created" and situation.pipeline:
+        return ["All that it waited for is over, and it is about to be looked at."]
     if state == "created":
         return [f"It is held. `turnout release {run['name']}` lets it into the queue."]
     if situation.search is not None and situation.search["state"] == "paused":

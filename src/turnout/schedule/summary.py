@@ -121,7 +121,7 @@ def _cause(ended: Run | Group) -> str:
     if ended["reason"] == "dependency":
         return "given up, because something before did not complete"
     if ended["reason"] == "unmade":
-        return "failed, because its runs could not be made"
+        return "failed, because they could not be made of what was left before them"
     if ended["reason"] == "exit_code":
         return f"{ended['state']} with exit code {ended['exit_code']}"
     if ended["reason"] == "signal":
