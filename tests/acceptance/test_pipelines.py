@@ -708,3 +708,21 @@ def test_steps_on_several_targets_in_one_directory(cli: Cli, cluster: Cluster, t
     cli("hub", "stop")
     cluster("scancel", "--me")
     wait_until(lambda: not cluster.jobs(), 30.0)
+
+
+def test_a_run_that_is_done_to_one_file_has_that_and_not_the_others(user: Cli, project: Path) -> None:
+    """Unless it says that it reads them."""
+    view = run(user, written(project, """
+    s: {command: 'touch p/1 p/2 all.txt', outputs: ['p/*', all.txt]}
+    t: {command: 'touch q/{i}', matrix: {i: [1, 2]}, outputs: 'q/{i}'}
+    one: {needs: s, each: 'p/*', command: 'echo p/* a*.txt'}
+    known: {needs: t, each: 'q/*', command: 'echo q/*'}
+    many: {needs: s, each: 'p/*', inputs: 'p/*', command: 'echo p/*'}
+    """))  # fmt: skip
+    said = {
+        step: [user("logs", each["name"]).stdout.strip() for each in runs_of(user, view, step)]
+        for step in ("one", "known", "many")
+    }
+    assert said == {
+        "one": ["p/1 all.txt", "p/2 all.txt"], "known": ["q/1", "q/2"], "many": ["p/1 p/2"] * 2,
+    }  # fmt: skip

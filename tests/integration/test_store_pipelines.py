@@ -978,6 +978,26 @@ def test_a_late_run_is_given_all_that_was_left_before_it(lab: Lab) -> None:
     assert [grant.inputs for grant in agent.take()] == [[("m1", ["out/*"]), ("m2", ["out/*"])]] * 2
 
 
+def test_a_run_that_is_done_to_one_of_many_files_is_not_given_the_others(lab: Lab) -> None:
+    """Neither those that were said as a pattern, nor the runs that left nothing but one of the others."""
+    before = of_files("a", 1, ("parts/*", "head.txt")), of_files("b", 1, ("parts",)), of_files("c", 1, ("log/x",))
+    plain = tuple(RunSpec(argv=("d", str(n)), outputs=(f"parts/{n}[*]",)) for n in (1, 2))
+    runs = tuple(RunSpec(argv=("late", str(n)), params={"file": f"parts/{n}*"}) for n in (1, 2))
+    last = step("late", needs=(0, 1, 2, 3), job=job_spec(("late",), runs=runs))
+    steps = [step(name, job=job) for name, job in zip("abc", before, strict=True)]
+    steps += [step("d", job=job_spec(("d",), runs=plain)), replace(last, spec=replace(last.spec, each="parts/*"))]
+    submitted(lab, *steps)
+    agent = lab.agent()
+    for grant in agent.take():
+        agent.tell(*end(grant, manifest=f"m-{_label(grant)}"))
+    one, two = (dict(grant.inputs) for grant in agent.take())
+    assert one == {
+        "m-a.1": ["parts/*", "head.txt", "!./parts/*", "parts/1[*]"],
+        "m-b.1": ["parts", "!./parts/*", "parts/1[*]"], "m-c.1": ["log/x"], "m-d.1": ["parts/1[*]"],
+    }  # fmt: skip
+    assert two.keys() == {"m-a.1", "m-b.1", "m-c.1", "m-d.2"}
+
+
 def test_it_is_given_the_same_when_it_is_tried_again(lab: Lab) -> None:
     submitted(lab, step("a", job=of_files("a", 1)), step("b", job=of_files("b", 1), needs=(0,)))
     agent = lab.agent()

@@ -155,6 +155,34 @@ def test_steps_keep_what_they_wait_for(store_url: str) -> None:
     assert needs == [None, "[]", '["a", "b"]', None]
 
 
+def test_steps_that_are_made_later_are_still_made(store_url: str) -> None:
+    """Before 0005 those waited for whole steps, as runs do; also for what a condition asks about."""
+    engine = open_engine(store_url, writer=True)
+    command.upgrade(migrate.configuration(engine), "0004")
+    with engine.begin() as connection:
+        old = sa.MetaData()
+        jobs = sa.Table("jobs", old, autoload_with=connection)
+        blank = {each.name: "" if isinstance(each.type, sa.Text) else 0 for each in jobs.c if not each.nullable}
+        late = {"pipeline": 1, "late": "{}"}
+        rows: list[dict[str, object]] = [
+            {"id": 1}, {"id": 2, "pipeline": 1}, {"id": 3, "unmade": 1, **late},
+            {"id": 4, "unmade": 1, "bears_failures": 1, **late}, {"id": 5, **late}, {"id": 6, "pipeline": 1},
+        ]  # fmt: skip
+        for row in rows:
+            connection.execute(jobs.insert(), {**blank, **row})
+        needs = sa.Table("step_needs", old, autoload_with=connection)
+        pairs = [(2, 3), (2, 4), (3, 4), (2, 5), (2, 6)]
+        connection.execute(needs.insert(), [{"needed": on, "job_id": job} for on, job in pairs])
+    prepare(engine, backup_dir=None)
+    tables = metadata.tables
+    with engine.connect() as connection:
+        gates = connection.execute(sa.select(tables["jobs"].c.gate).order_by(sa.text("id"))).scalars().all()
+        waiting = {tuple(row) for row in connection.execute(sa.select(tables["late_needs"]))}
+        whole = {tuple(row) for row in connection.execute(sa.select(tables["step_needs"]))}
+    assert gates == [0, 0, 1, 2, 0, 0]
+    assert waiting == {(2, 3, 1), (2, 4, 1), (3, 4, 1), (2, 5, 1)} and whole == {(2, 5), (2, 6)}
+
+
 def test_a_backup_is_taken_before_a_migration(tmp_path: Path) -> None:
     engine = open_engine(sqlite_url(tmp_path / "turnout.db"), writer=True)
     prepare(engine, backup_dir=None)

@@ -17,7 +17,7 @@ from turnout.wire import manifest, nni
 from turnout.wire.long_words import shorten
 from turnout.wire.manifest import Entry
 from turnout.wire.messages import Grant, JobOrder
-from turnout.wire.patterns import is_glob, matcher
+from turnout.wire.patterns import given, is_glob, matcher
 from turnout.wire.script import filled
 
 _KEPT = "output/"
@@ -75,16 +75,17 @@ def _lay_out(
         told = dict(cache.restore(laid, directory.work, is_wanted))
     directory.make_way(output for output in grant.outputs if output != os.path.basename(directory.kept))
     for digest, patterns in grant.inputs:
-        left = cache.read_manifest(digest, is_wanted)
+        left = _taken(cache.read_manifest(digest, is_wanted), patterns)
         directory.make_way(entry.path for entry in left)
-        laid += _put_in(left, patterns, directory.work, cache, is_wanted)
+        _put_over(left, directory.work, cache, is_wanted)
+        laid += left
     if grant.shared:
         directory.remember_outputs(shared.enter(grant.shared, grant.outputs))
     elif grant.outputs:
         _make_room(directory.work, grant.outputs)
         is_output = matcher(grant.outputs)
-        given = (entry.path for entry in laid if is_output(entry.path))
-        directory.remember_outputs(shared.looks(directory.work, given))
+        outputs = (entry.path for entry in laid if is_output(entry.path))
+        directory.remember_outputs(shared.looks(directory.work, outputs))
     if grant.carry is not None:
         _put_back(cache.read_manifest(grant.carry, is_wanted), directory.work, cache, is_wanted)
     directory.complete(grant.outputs)
@@ -156,14 +157,10 @@ def _params(grant: Grant) -> Dict[str, bytes]:
     return {PARAMS: json.dumps(grant.params).encode(), nni.PARAMETERS: nni.parameters(number_of(grant), grant.params)}
 
 
-def _put_in(
-    entries: List[Entry], patterns: List[str], target: str, cache: Cache, is_wanted: Callable[[], bool]
-) -> List[Entry]:
-    """What another run left, over the files that are there already."""
-    is_wanted_here = matcher(patterns)
-    chosen = [entry for entry in entries if is_wanted_here(entry.path)]
-    _put_over(chosen, target, cache, is_wanted)
-    return chosen
+def _taken(entries: List[Entry], patterns: List[str]) -> List[Entry]:
+    """Of what another run left."""
+    is_taken = given(patterns)
+    return [entry for entry in entries if is_taken(entry.path)]
 
 
 def _make_own(target: str, folder: str) -> None:
@@ -196,6 +193,7 @@ def _put_back(entries: List[Entry], target: str, cache: Cache, is_wanted: Callab
 
 
 def _put_over(entries: List[Entry], target: str, cache: Cache, is_wanted: Callable[[], bool]) -> None:
+    """Over the files that are there already."""
     for folder in sorted({entry.path.rpartition("/")[0] for entry in entries}):
         _make_own(target, folder)
     for entry in entries:

@@ -230,6 +230,7 @@ def _step(step: PreparedStep, place: Mapping[str, int], sought: Collection[str])
     return StepSpec(
         name=plan.name, terms=step.terms, runs=step.runs, display=step.display, needs=needs,
         run_needs=run_needs if any(run_needs) else (), follows=follows, late=late, gate=plan.gate,
+        each=plan.each,
     )  # fmt: skip
 
 

@@ -44,6 +44,8 @@ class StepSpec:
     of its own may begin. `run_needs` has for each of its runs the places, (step, run), of the runs that this one waits
     for besides. With a `gate`, `late` looks at each before it begins.
 
+    Of files that match `each`, which others left, every run is given only the one in its parameter ``file``.
+
     One without runs is made by `late`, when all that it `needs` is over (well, unless the gate is ANYHOW), and the runs
     of the steps that it `follows` are known, too.
     """
@@ -57,6 +59,7 @@ class StepSpec:
     follows: tuple[int, ...] = ()
     late: dict[str, Any] | None = None
     gate: Gate = Gate.NONE
+    each: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ class StepPlan:
     """One step. `needs` are the steps all of whose runs each of its runs waits for, besides the runs that it names
     itself. It has `runs`, or is late: then these are made when all that it needs is over, and the runs of the steps
     that it `follows` are known. `when` is the condition, if that is asked at the gate. `reads` are the files of the
-    project that it was found to read."""
+    project that it was found to read. Of what others left that matches `each`, a run reads its ``file`` and no more."""
 
     name: str
     runs: tuple[RunPlan, ...] = ()
@@ -119,6 +119,7 @@ class StepPlan:
     gate: Gate = Gate.NONE
     reads: tuple[str, ...] = ()
     when: str | None = None
+    each: str = ""
 
     @property
     def is_late(self) -> bool:

@@ -63,7 +63,7 @@ _FIELDS = {
 }  # fmt: skip
 
 #: What jobs and runs have of a pipeline only while it goes on.
-_UNDER_WAY = ("blocked", "open", "late", "unmade", "gate", "stale")
+_UNDER_WAY = ("blocked", "open", "late", "unmade", "gate", "stale", "each")
 
 #: In the order in which they are written and read: what others refer to comes first. Output is not among them: it lies
 #: in files of its own.

@@ -15,6 +15,7 @@ from turnout.store.belonging import OF_STEP, REPLACED
 from turnout.store.parts import IDS, rows_for
 from turnout.store.reads import find_run
 from turnout.store.writer import Tx
+from turnout.wire.patterns import escape, exact_matcher, leads_on, plain_path
 
 _RUNS, _JOBS, _RUN_NEEDS, _STEP_NEEDS = schema.runs, schema.jobs, schema.run_needs, schema.step_needs
 
@@ -32,6 +33,8 @@ def _left_by(waiter: sa.Column[int], needed: sa.Column[int], of: sa.Column[int])
 
 _LEFT_BY_RUNS = _left_by(_RUN_NEEDS.c.run_id, _RUN_NEEDS.c.needed, _RUNS.c.id)
 _LEFT_BY_STEPS = _left_by(_STEP_NEEDS.c.job_id, _STEP_NEEDS.c.needed, _RUNS.c.job_id)
+_EACH = sa.select(_JOBS.c.id, _JOBS.c.each).where(_JOBS.c.id.in_(IDS), _JOBS.c.each.is_not(None))
+_PARAMS = sa.select(_RUNS.c.id, _RUNS.c.params).where(_RUNS.c.id.in_(IDS))
 _LEAVER = tuple(_RUNS.c[name] for name in ("id", "label", "params", "after", "outputs", "state", "reason"))
 _LEAVERS = (
     sa.select(_RUNS.c.job_id, _JOBS.c.step.label("name"), _RUNS.c.stage, *_LEAVER)
@@ -209,7 +212,30 @@ def left_for(tx: Tx, runs: Mapping[int, int]) -> dict[int, list[tuple[str, list[
         run: _manifests([*singly[run], *whole.get(step, ())], best) if run in singly else alike.get(step, [])
         for run, step in runs.items()
     }
+    left.update(_of_own_files(tx, runs, left))
     return {run: manifests for run, manifests in left.items() if manifests}
+
+
+def _of_own_files(
+    tx: Tx, runs: Mapping[int, int], left: Mapping[int, list[tuple[str, list[str]]]]
+) -> Iterator[tuple[int, list[tuple[str, list[str]]]]]:
+    """For runs that are each done to one of many files: that, and of the others nothing."""
+    patterns = dict(rows_for(tx.connection, _EACH, set(runs.values())))
+    mine = [run for run, step in runs.items() if step in patterns]
+    for run, params in rows_for(tx.connection, _PARAMS, mine) if mine else ():
+        yield run, list(_without_others(left[run], patterns[runs[run]], str(json.loads(params).get("file", ""))))
+
+
+def _without_others(
+    manifests: Iterable[tuple[str, list[str]]], pattern: str, own: str
+) -> Iterator[tuple[str, list[str]]]:
+    is_one = exact_matcher([pattern])
+    for after, outputs in manifests:
+        paths = {output: plain_path(output) for output in outputs}
+        if any(path is None or (leads_on(pattern, path) and not is_one(path)) for path in paths.values()):
+            yield after, [*outputs, f"!./{pattern}", escape(own)]
+        elif kept := [each for each, path in paths.items() if path == own or not is_one(path or "")]:
+            yield after, kept
 
 
 def _manifests(rows: Iterable[Any], best: Mapping[int, str | None]) -> list[tuple[str, list[str]]]:

@@ -26,7 +26,7 @@ _PARTS = ("resources", "retry", "data", "model", "setup", "container", "original
 _JOB = (
     "id", "workspace", "experiment", "target", "label", "kind", "display", "script", "spec", "environment", "before",
     "created", "data", "model", "notify", "run_count", "children_total", "open", "pipeline", "step", "blocked", "late",
-    "unmade", "gate", "needs",
+    "unmade", "gate", "needs", "each",
 )  # fmt: skip
 _RUN = (
     "id", "number", "child", "job_id", "parent", "workspace", "experiment", "priority", "failures_left", "losses_left",
@@ -55,6 +55,7 @@ class StepOf(NamedTuple):
     unmade: bool
     gate: Gate
     needs: Sequence[str]
+    each: str
 
 
 def text_of(spec: JobSpec) -> str:
@@ -86,11 +87,11 @@ class NewRows:
         what its runs get."""
         is_open = step is None or not step.unmade
         shared = spec.total if spec.shares_children else spec.commands if spec.search is not None else None
-        of_step: tuple[Any, ...] = (0, None, None, 0, None, 0, 0, None)
+        of_step: tuple[Any, ...] = (0, None, None, 0, None, 0, 0, None, None)
         if step is not None:
             of_step = (
                 spec.outer_runs if is_open else 0, step.pipeline, step.name, step.blocked, step.late, int(not is_open),
-                int(step.gate), json.dumps(step.needs),
+                int(step.gate), json.dumps(step.needs), step.each or None,
             )  # fmt: skip
         self._jobs.append((
             job, spec.workspace, spec.experiment, spec.target, spec.label, str(spec.kind), json.dumps(spec.display),

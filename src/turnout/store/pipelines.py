@@ -96,7 +96,7 @@ def _place(pipeline: int, spec: PipelineSpec, step: StepSpec, needs: Sequence[Se
     on = sorted({*step.needs, *step.follows, *(place for each in needs for place, _ in each)})
     names = [spec.steps[each].name for each in on]
     steps = {*step.needs, *(each for each in step.follows if not spec.steps[each].runs)}
-    return StepOf(pipeline, step.name, len(steps), blocked, late, not step.runs, step.gate, names)
+    return StepOf(pipeline, step.name, len(steps), blocked, late, not step.runs, step.gate, names, step.each)
 
 
 def _reserved(tx: Tx, spec: PipelineSpec, jobs: Sequence[JobSpec]) -> Iterator[Written]:

@@ -79,6 +79,7 @@ jobs = sa.Table(
     sa.Column("late", sa.Text),  # what makes its runs, where they were not known at submit
     sa.Column("unmade", sa.SmallInteger, nullable=False, server_default="0"),  # whether it has still to do so
     sa.Column("gate", sa.SmallInteger, nullable=False, server_default="0"),  # that its runs have: see `Gate`
+    sa.Column("each", sa.Text),  # of files like this, which others left, each of its runs is given only its own
     sa.Column("stale", sa.SmallInteger, nullable=False, server_default="0"),  # made of what was done again since
     sa.Column("continues", sa.BigInteger),  # the step of an earlier pipeline whose results it takes over
     sa.Index("ix_jobs_unmade", "id", info={_WHERE: "unmade = 1"}),

@@ -32,6 +32,11 @@ def plain_path(pattern: str) -> Optional[str]:
     return None if is_glob(_ESCAPED.sub("", pattern)) else _ESCAPED.sub(r"\1", pattern)
 
 
+def escape(path: str) -> str:
+    """The pattern that this path alone matches."""
+    return _GLOB.sub(r"[\g<0>]", path) if _GLOB.search(path) else path
+
+
 def compile_pattern(pattern: str) -> Optional[Rest]:
     """The steps of a pattern; None for one that can match nothing inside (empty, ``..``, NUL). ``**/**`` is ``**``."""
     if not pattern or pattern.startswith("!"):
@@ -124,3 +129,31 @@ def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
         return () in rests
 
     return is_taken
+
+
+def exact_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """As `matcher`, but a directory stands for itself: what it holds is taken only by ``**``."""
+    compiled = {pattern: rest for pattern in patterns if (rest := compile_pattern(pattern)) is not None}
+    deep = frozenset(rest for pattern, rest in compiled.items() if pattern.rstrip("/").endswith("/**"))
+    flat = frozenset(compiled.values()) - deep
+
+    def is_taken(path: str) -> bool:
+        rests, below = flat, deep
+        for part in path.split("/"):
+            if () in below:
+                return True
+            rests, below = advance(rests - {()}, part), advance(below, part)
+        return () in rests
+
+    return is_taken
+
+
+def given(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """As `matcher`, but for the very files that a pattern behind ``!`` takes, and none after that takes again."""
+    behind = [number for number, each in enumerate(patterns) if each.startswith("!")]
+    if not behind:
+        return matcher(patterns)
+    first, last = behind[0], behind[-1]
+    is_taken, is_again = matcher(patterns[:first]), matcher(patterns[last + 1 :])
+    is_omitted = exact_matcher([each[1:] for each in patterns[first : last + 1] if each.startswith("!")])
+    return lambda path: is_again(path) or (is_taken(path) and not is_omitted(path))

@@ -14,10 +14,10 @@ from enum import Enum
 from functools import lru_cache
 
 from turnout.wire.manifest import BadManifest, check_path
+from turnout.wire.patterns import escape as escape
 
 ANY = "\0"
 _WILD = re.compile(rf"[*?\[{ANY}]")
-_SPECIAL = re.compile(r"[*?\[]")
 _TOKEN = re.compile(rf"((?:(?<=/)|\A)\*\*(?:/|\Z))|\*+|\?|{ANY}|\[!?\]?[^\]/]*\]")
 
 
@@ -44,11 +44,6 @@ def clean(path: str) -> str:
 
 def is_pattern(text: str) -> bool:
     return _WILD.search(text) is not None
-
-
-def escape(path: str) -> str:
-    """The pattern that this path alone matches."""
-    return _SPECIAL.sub(r"[\g<0>]", path) if _SPECIAL.search(path) else path
 
 
 def objection(path: str) -> str | None:

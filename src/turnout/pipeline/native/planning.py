@@ -7,7 +7,7 @@ from functools import partial
 
 from turnout.model.acyclic import acyclic
 from turnout.model.pipeline import Gate
-from turnout.pipeline.native.catalogue import Glob, Project
+from turnout.pipeline.native.catalogue import Glob, Project, may_leave
 from turnout.pipeline.native.fanning import Fans, fan_out
 from turnout.pipeline.native.finding import Ahead
 from turnout.pipeline.native.graph import in_order
@@ -17,7 +17,7 @@ from turnout.pipeline.native.looking import tell_several
 from turnout.pipeline.native.model import Pipeline
 from turnout.pipeline.native.openness import Openness
 from turnout.pipeline.native.outlining import Outline, outline, tell_circle
-from turnout.pipeline.native.paths import ANY
+from turnout.pipeline.native.paths import ANY, clean
 from turnout.pipeline.native.preparing import Entry, Prepared
 from turnout.pipeline.native.problems import Problems
 from turnout.pipeline.native.runs import Maker
@@ -60,6 +60,7 @@ class _Draft:
     reads: dict[str, None] = field(default_factory=dict)
     by_run: dict[str, None] = field(default_factory=dict)
     when: str | None = None
+    each: str = ""
 
     def all_needs(self) -> dict[str, None]:
         return self.needs | self.by_run | self.follows if self.by_run or self.follows else self.needs
@@ -68,6 +69,7 @@ class _Draft:
         return StepPlan(
             name=self.name, runs=self.runs, needs=tuple(self.needs), follows=tuple(self.follows), late=self.late,
             gate=self.gate, reads=tuple(self.reads), when=self.when,
+            each=self.each,
         )  # fmt: skip
 
 
@@ -94,6 +96,7 @@ class _Drafting:
     def _note_gate(self, draft: _Draft, prepared: Prepared) -> None:
         name, condition = draft.name, prepared.condition
         draft.gate = self._open.gate(name)
+        draft.each = self._own_files(prepared)
         if condition is None or not condition.waits:
             return
         draft.when = condition.text
@@ -103,6 +106,13 @@ class _Drafting:
         for other in condition.steps if name not in self._open.late else ():
             if (several := self._join(name, other).most) > 1:
                 tell_several(name, other, several, self._problems)
+
+    def _own_files(self, prepared: Prepared) -> str:
+        """The pattern of the files of others that it is done to one by one, unless it reads more of them besides."""
+        if not prepared.has_own_files or prepared.step.name in self._fans.of_project:
+            return ""
+        pattern = clean(prepared.step.each or "")
+        return "" if any(may_leave(entry.guess, pattern) for entry in prepared.inputs) else pattern
 
     def _draft(self, prepared: Prepared) -> _Draft:
         name = prepared.step.name

@@ -20,6 +20,7 @@ def upgrade() -> None:
     for table in ("jobs", "runs"):
         op.add_column(table, sa.Column("gate", sa.SmallInteger(), server_default="0", nullable=False))
     op.add_column("jobs", sa.Column("stale", sa.SmallInteger(), server_default="0", nullable=False))
+    op.add_column("jobs", sa.Column("each", sa.Text(), nullable=True))
     where = sa.text(_IS_DUE)
     op.create_index("ix_runs_gate", "runs", ["job_id"], unique=False, sqlite_where=where, postgresql_where=where)
     op.create_table(
