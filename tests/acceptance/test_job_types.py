@@ -264,6 +264,15 @@ def test_all_steps_of_a_pipeline_run_through_a_class(lab: Cli) -> None:
     assert (lab.cwd.parent / "got" / "after" / "mp.2.1.output").read_text() == "1\n2\n3\n"
 
 
+def test_a_command_of_any_length(lab: Cli) -> None:
+    """As the text of a step is that reads thousands of files."""
+    steps = {"say": {"command": f": {'x' * 200_000}\necho here; exit 3"}}
+    (lab.cwd / "long.yaml").write_text(json.dumps({"pipeline": {"steps": steps}}))
+    view = json.loads(lab("pipeline", "--json", "--job-type", "jobs.mine.PBSJob", "long.yaml", check=False).stdout)
+    assert view["counts"] == {"failed": 1} and lab("logs", "say").stdout == "here\n"
+    assert lab.json("show", "say")["exit_code"] == 3
+
+
 def test_a_job_gives_its_place_back_when_its_run_is_over(lab: Cli) -> None:
     """And not when its agent asks the next time, a third of a lease later."""
     lab("hub", "start", env={"TURNOUT_LEASE": "90"})

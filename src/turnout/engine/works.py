@@ -20,6 +20,7 @@ from turnout.store.agents import Agent
 from turnout.store.jobs import Job, load_jobs, variables_of
 from turnout.store.queue import Entry, live_runs, next_in
 from turnout.store.store import Store
+from turnout.wire.long_words import Shortened, shorten
 from turnout.wire.script import filled
 
 #: What is ours among the files: the agent's program, and what each run begins with.
@@ -70,16 +71,20 @@ class Works:
         write_private(files / _order_path(entry), json.dumps(order))
         if job.spec.script is not None:
             write_private(files / _script_path(job.spec), filled(job.spec.script))
+        shortened = _shortened(job.spec, entry)
+        if shortened is not None:
+            write_private(files / _text_path(entry), shortened.text)
         return files
 
 
 def _with_work(launch: Launch, entry: Entry, job: Job, files: Path) -> Launch:
     spec, python = job.spec, launch.python or "python3"
     program = f"{_OURS}/{os.path.basename(launch.program)}"
-    command = _command(spec, entry)
+    command, shortened = _command(spec, entry), _shortened(spec, entry)
+    executed = command if shortened is None else shortened.argv
     work = Work(
         job=job_name(job.id), run=entry.name, attempt=entry.record.attempt + 1, workspace=spec.workspace,
-        experiment=spec.experiment, argv=(python, program, "exec", _order_path(entry), "--", *command),
+        experiment=spec.experiment, argv=(python, program, "exec", _order_path(entry), "--", *executed),
         command=command, files=str(files), repeat=spec.repeat, env=dict(spec.env), options=options_of(spec),
         params=entry.params, search=spec.search is not None,
     )  # fmt: skip
@@ -89,6 +94,15 @@ def _with_work(launch: Launch, entry: Entry, job: Job, files: Path) -> Launch:
 def _order_path(entry: Entry) -> str:
     """Each attempt has its own: one that its runner starts late must not come as a later one."""
     return f"{_OURS}/{entry.name}.{entry.record.attempt + 1}.json"
+
+
+def _text_path(entry: Entry) -> str:
+    return f"{_OURS}/{entry.name}.{entry.record.attempt + 1}.text"
+
+
+def _shortened(spec: JobSpec, entry: Entry) -> Shortened | None:
+    """Its command, if that has a text which is too long for an argument: then this lies among the files."""
+    return shorten(list(_command(spec, entry)), os.path.relpath(_text_path(entry), spec.working_dir or "."))
 
 
 def _command(spec: JobSpec, entry: Entry) -> tuple[str, ...]:
