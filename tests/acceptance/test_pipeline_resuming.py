@@ -262,3 +262,20 @@ def test_the_outputs_of_a_static_search_are_asked_for(user: Cli, project: Path) 
     view = run(user, written(project, f"find: {{command: python train.py, search: {search}, outputs: m}}"), code=1)
     assert states(view) == {"find": {"failed": 2}}
     assert {each["reason"] for each in runs_of(user, view, "find") if each["parent"]} == {"no_output"}
+
+
+def test_what_is_done_again_keeps_its_place_among_those_that_are_collected(
+    user: Cli, project: Path, tmp_path: Path
+) -> None:
+    """Also where only some are, and which files they leave is not known before."""
+    steps = f"""
+    a: {{matrix: {{k: [x, y], i: [1, 2]}}, command: 'test {{i}} = 2 -o -e {tmp_path}/mended; touch a/{{k}}{{i}}-f',
+        outputs: 'a/{{k}}{{i}}-*'}}
+    b: {{collect: a, matrix: {{k: [x, y]}}, command: 'echo {{inputs}}'}}
+    """
+    view = run(user, written(project, steps), code=1)
+    assert states(view) == {"a": {"completed": 2, "failed": 2}, "b": {"cancelled": 2}}
+    (tmp_path / "mended").touch()
+    view = resumed(user, view["name"])
+    said = [user("logs", each["name"]).stdout for each in runs_of(user, view, "b") if each["state"] == "completed"]
+    assert said == ["a/x1-f a/x2-f\n", "a/y1-f a/y2-f\n"]
