@@ -22,6 +22,8 @@ what programs compare; `retryable` tells whether the same call may succeed later
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -37,6 +39,8 @@ class TurnoutError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.key: str | None = None
+        """which of the things that a file says of a job it is about, for who knows where that is written; "" = none"""
 
     def as_dict(self) -> dict[str, object]:
         """The stable JSON form, the same on the wire and under ``--json``."""
@@ -109,3 +113,14 @@ def from_dict(body: dict[str, object]) -> TurnoutError:
     """The error that :meth:`TurnoutError.as_dict` described; an unknown code becomes :class:`Internal`."""
     kind = _BY_CODE.get(str(body.get("error")), Internal)
     return kind(str(body.get("message", "")), hint=str(body.get("hint", "")))
+
+
+@contextmanager
+def about(key: str) -> Iterator[None]:
+    """What is raised here is about this key of a job, unless it is said already to be about another."""
+    try:
+        yield
+    except TurnoutError as error:
+        if error.key is None:
+            error.key = key
+        raise

@@ -323,6 +323,7 @@ def test_steps_that_are_known_later_and_a_restart(lab: Cli) -> None:
         (("--queue", "gone.Queue"), "--queue: gone.Queue cannot be made: ModuleNotFoundError"),
         (("--queue", "jobs.mine.Gone"), "--queue: jobs.mine.Gone cannot be made: AttributeError"),
         (("--queue", "jobs.mine.Lacks"), "the queue Lacks cannot be made: "),
+        (("--queue", "os.path"), "--queue: os.path is no class"),
         (("--queue", "jobs.mine.Lacks", "-d"), "--queue and --detach exclude each other"),
     ],
 )
@@ -430,6 +431,39 @@ def test_a_script_with_a_job_type_and_a_queue(lab: Cli) -> None:
     assert (lab.cwd / "mp.2.1.output").read_text() == "1\n2\n3\n"
     assert (lab.cwd / "metapipe.1.1.job").read_text().startswith("#!/bin/bash\n#PBS -N chained\n")
     assert not lab.home.exists()
+
+
+MANY = """
+sort {1||2} > {o}
+cat {1.*||} > {o}
+cat {2.*} {1.2} > {o}
+mkdir p; cp {1.1} p/x.txt; cp {2.2} p/y.txt #{o:p/*.txt}
+cat {p/*.txt} > total #{o:total}
+cat {1.*} {total} > {o}
+"""
+TELLS = """
+class MyCustomQueue:
+    def on_start(self):
+        print('start', {job.alias: job.depends_on for job in self.queue if job.alias == '6.1'})
+    def on_complete(self, job):
+        print(job.alias, 'after', *job.depends_on)
+"""
+
+
+def test_jobs_depend_on_the_same_jobs_whoever_drives_them(lab: Cli) -> None:
+    """On single jobs, as far as it can be said; a command whose files are known later on all jobs that it waits for."""
+    (lab.cwd / "queues.py").write_text(TELLS)
+    (lab.cwd / "script.py").write_text(SCRIPT.replace("'my_custom_job_type', q", "'local', q"))
+    file = written(lab, "[COMMANDS]" + MANY + "[FILES]\n1. a\n2. b\n")
+    heard = {
+        "1.1 after", "1.2 after", "2.1 after 1.1", "2.2 after 1.2", "3.1 after 1.2 2.1 2.2", "4.1 after 1.1 2.2",
+        "5.1 after 4.1", "6.1 after 1.1 1.2 5.1",
+    }  # fmt: skip
+    lines = lab("pipeline", "--queue", "queues.MyCustomQueue", file).stdout.splitlines()
+    assert {line for line in lines if " after" in line} == heard
+    lines = lab("exec", "script.py").stdout.splitlines()
+    assert lines[0] == "start {'6.1': ['1.1', '1.2', '5']}", "a job is not known yet"
+    assert {line for line in lines if " after" in line} == heard
 
 
 def test_a_script_whose_pipeline_fails(lab: Cli) -> None:

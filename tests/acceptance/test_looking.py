@@ -96,6 +96,33 @@ class TestAttach:
                 and "@last" not in said
             )
 
+    @pytest.mark.parametrize("json", [(), ("--json",)])
+    def test_it_exits_as_who_submitted_it_would_have(self, user: Cli, json: tuple[str, ...]) -> None:
+        """With the run's own code, or that of the first that failed; with 1 for a search or a pipeline."""
+        (user.cwd / "p.yaml").write_text("pipeline: {steps: {a: {command: exit 5}}}\n")
+        (user.cwd / "bad.sh").write_text("exit 5\n")
+        failing = ("sh", "-c", "exit 5")
+        for code, command in (
+            (0, ("run", "true")), (5, ("run", *failing)), (5, ("run", "--runs", "3", *failing)),
+            (1, ("run", "--search-type", "grid", "bad.sh", "--x=[1,2]")), (1, ("pipeline", "p.yaml")),
+        ):  # fmt: skip
+            user(command[0], "-d", *command[1:])
+            done = user("attach", *json, "@lastjob", check=False)
+            assert done.returncode == code, (command, done)
+        assert user("attach", *json, "@lastrun", check=False).returncode == 5, "a run of the pipeline"
+        name = user.json("run", "-d", "sleep", "100")["runs"][0]
+        user("cancel", "run", name)
+        assert user("attach", *json, name, check=False).returncode == 128 + 15
+
+    def test_it_ends_with_the_first_failures(self, user: Cli) -> None:
+        told = user.json("run", "-d", "--runs", "7", "sh", "-c", "exit 5")
+        said = user("attach", told["job"], check=False).stderr.splitlines()
+        failed = [view["name"] for view in user.json("list", "runs", told["job"], "--sort", "created")][-7:]
+        assert said[-8:] == [
+            f"turnout: {told['job']} failed", *(f"  {name}: exit code 5" for name in failed[:5]), "  and 2 more",
+            f"  `turnout why {told['job']}` tells more",
+        ]  # fmt: skip
+
     def test_who_presses_ctrl_c_twice_is_told_what_becomes_of_the_run(self, user: Cli) -> None:
         shown = at_terminal(
             user, "y\n", "run", "sh", "-c", "echo going; sleep 100", interrupt_at=["going", "Ctrl-C again"]

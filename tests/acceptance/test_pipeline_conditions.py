@@ -227,7 +227,7 @@ def test_a_search_is_one_command(user: Cli, project: Path) -> None:
     search = {"space": {"x": [1, 2]}, "sampler": "grid"}
     steps = {"find": {"command": "echo {k}", "matrix": {"k": [1, 2]}, "search": search}}
     done = user("pipeline", written(project, yaml.safe_dump(steps)), check=False)
-    assert done.returncode == 2 and "step find: a search has one command, and this has 2" in done.stderr
+    assert done.returncode == 2 and "steps.find.search: a search has one command, and this has 2" in done.stderr
 
 
 def test_parameters_are_behind_the_command_of_a_search(user: Cli, project: Path) -> None:

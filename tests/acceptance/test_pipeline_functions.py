@@ -59,6 +59,7 @@ def _with_functions(folder: Path) -> Path:
     (folder / "shop" / "__init__.py").touch()
     (folder / "shop" / "prices.py").write_text("PRICE = 3\ndef of(thing): return f'{thing}: {PRICE}'\n")
     (folder / "work.py").write_text(MODULE)
+    (folder / "half.py").write_text("def written():\n    return (1")
     return folder
 
 
@@ -136,15 +137,16 @@ _UNKNOWN = "  its runs are known when those are over"
 
 #: steps -> what is said of them, and what to do instead
 WRONG = {
-    "{a: {function: 'wrok:buy'}}": ("step a: no module 'wrok' among the files of the project", "check the name"),
-    "{a: {function: 'shop.price:of'}}": ("step a: no module 'shop.price' in shop", "check the name"),
-    "{a: {function: 'work:by'}}": ("step a: work.py has no function 'by'", "did you mean 'buy'?"),
+    "{a: {function: 'wrok:buy'}}": ("p.yaml:4: steps.a.function: no module 'wrok' among", "check the name"),
+    "{a: {function: 'shop.price:of'}}": ("steps.a.function: no module 'shop.price' in shop", "check the name"),
+    "{a: {function: 'work:by'}}": ("p.yaml:4: steps.a.function: work.py has no function 'by'", "did you mean 'buy'?"),
     "{a: {function: 'prices:of'}}": ("no module 'prices'", "there is shop/prices.py: write `working-dir: shop`"),
-    "{a: {function: 'work:buy', args: {cont: 1}}}": ("work.py:5: buy() has no argument 'cont'", "mean 'count'?"),
+    "{a: {function: 'half:written'}}": ("p.yaml:4: steps.a.function: half.py:2: '(' was never closed", "mend it"),
+    "{a: {function: 'work:buy', args: {cont: 1}}}": ("steps.a.args: work.py:5: buy() has no", "mean 'count'?"),
     "{a: {function: 'work:buy'}}": ("work.py:5: buy() needs thing", "write `thing: VALUE` below `args:`"),
     "{a: {function: 'work:off', search: {space: {rate: [1, 2]}, sampler: grid}}}": ("off() needs lr", "args"),
     "{a: {function: 'work'}}": ("p.yaml:4: steps.a.function: 'work' is no function of a module", "`module:name`"),
-    LATE.replace("size'", "sice'"): ("step size: work.py has no function 'sice'", "did you mean 'size'?"),
+    LATE.replace("size'", "sice'"): ("steps.size.function: work.py has no function 'sice'", "did you mean 'size'?"),
     LATE.replace("args: {output:", "args: {out:"): ("size() has no argument 'out'", "did you mean 'output'?"),
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from tests import components
-from tests.harness import Cli, at_terminal, wait_until
+from tests.harness import Cli, at_terminal, user_environment, wait_until
 from tests.slurm import Cluster, running_cluster
 from tests.sshd import USER, running_box
 
@@ -188,10 +189,23 @@ WRONG = {
     "{a: {command: x, matrix: {k: [1, 2]}, outputs: o}}": ("o is written by a[k=1] and by a[k=2]", "{k}"),
     "{a: {command: 'run {smaple}', matrix: {sample: [1]}}}": ("{smaple} is not known here", "did you mean {sample}?"),
     "{a: {comand: x}}": ("steps.a: nothing is called comand", "did you mean `command`?"),
-    "{a: {command: 'true', target: nowhere}}": ("step a: no target 'nowhere'", "known targets: local"),
-    "{a: {command: 'true', cpus: many}}": ("p.yaml:3: steps.a: cpus: 'many'", "cpus: 1"),
+    "{a: {command: 'true', target: nowhere}}": (
+        "p.yaml:5: steps.a.target: no target 'nowhere'", "known targets: local",
+    ),
+    "{a: {command: 'true', setup: none}}": ("p.yaml:5: steps.a.setup: no setup 'none'", "section `setups`"),
+    "{a: {command: 'true', experiment: a b}}": ("p.yaml:5: steps.a.experiment: experiment 'a b' is", "letters"),
+    "{a: {command: 'true', grace: -1}}": ("p.yaml:5: steps.a.grace: must be at least 0, not -1", "another number"),
+    "{a: {command: 'true', env: {X: 'secret:none'}}}": ("p.yaml:5: steps.a.env: no secret 'none'", "secret set none"),
+    "{a: {command: 'true', working-dir: gone}}": ("p.yaml:5: steps.a.working-dir: no directory 'gone'", "frozen"),
+    "{a: {command: [gone.py]}}": ("p.yaml:4: steps.a.command: no script 'gone.py'", "check the name"),
+    "{a: {command: 'true', cpus: many}}": ("p.yaml:5: steps.a.cpus: 'many' is", "cpus: 1"),
+    "{a: {command: 'true', search: {of: best}, time: 1 y}, b: {command: 'true', memory: a lot}}": (
+        "p.yaml:6: steps.a.search.of: 'best' is none of last, min, max; leave it out for the last value\n"
+        "p.yaml:7: steps.a.time: '1 y' is not a time; write 90s, 15m, 2h or 1:30:00\n"
+        "p.yaml:10: steps.b.memory: 'a lot' is not a size; write 500M or 4G\n", "mend these",
+    ),
     "{a: {command: 'true', target: [local, far]}}": (
-        "step a: only a step with a search may have several targets", "write one: `target: NAME`",
+        "p.yaml:5: steps.a.target: only a step with a search may have several targets", "write one: `target: NAME`",
     ),
     "{a: {command: 'true', name: b}}": ("p.yaml:3: steps.a: a step is called by its key", "leave `name:` out"),
     "{a: {command: 'true', code: ..}}": ("p.yaml:3: steps.a: code is for all steps alike", "beside `pipeline:`"),
@@ -212,10 +226,24 @@ TEXTS = {
     "pipeline:\n  fail-fast: true\n  steps: {a: {command: x}}\n": (
         "p.yaml:2: fail-fast: nothing is called so", "type --fail-fast",
     ),
-    "pipeline: all\n": ("p.yaml: pipeline: is no block of names and values", "write `steps:`"),
-    "pipeline: {steps: {a: {command: 'true'}}}\ncolour: red\n": ("p.yaml: nothing is called colour", "known"),
+    "pipeline: all\n": ("p.yaml:1: pipeline: is no block of names and values", "write `steps:`"),
+    "pipeline:\n  shared: ~nobody-here/x\n  steps: {a: {command: x}}\n": (
+        "p.yaml:2: shared: there is no directory", "under the same path",
+    ),
+    f"pipeline:\n  shared: {'a' * 5000}\n  steps: {{a: {{command: x}}}}\n": (
+        "p.yaml:2: shared: there is no directory", "under the same path",
+    ),
+    'pipeline: {steps: {a: {command: x}}}\ncode: "a\\0"\n': ("p.yaml:2: code: there is no directory", "from where"),
+    "pipeline: {steps: {a: {command: x}}}\ncode: gone\n": ("p.yaml:2: code: there is no directory", "from where"),
+    "pipeline: {steps: {a: {command: x}}}\nname: a b\n": ("p.yaml:2: name: 'a b' is not a valid name", "letters"),
+    "[COMMANDS]\ncat {o}\n": ("p.yaml looks like a file of Metapipe's", "let its name end in .mp"),
+    f"pipeline:\n  steps:\n    a:\n      command: x\n      cpus: {'9' * 400}\n": (
+        "p.yaml:5: steps.a.cpus: is too large", "another number",
+    ),
+    'pipeline:\n  steps:\n    a: {command: "\\ud800"}\n': ("p.yaml:3: found invalid Unicode", ""),
+    "pipeline: {steps: {a: {command: 'true'}}}\ncolour: red\n": ("p.yaml:2: colour: nothing is called colour", "known"),
     "pipeline: {steps: {a: {command: 'true'}}}\ncommand: x\n": (
-        "p.yaml: command: stands beside pipeline:", "write it into a step",
+        "p.yaml:2: command: stands beside pipeline:", "write it into a step",
     ),
 }  # fmt: skip
 
@@ -232,8 +260,25 @@ def test_what_is_wrong_is_told_before_anything_begins(wrong: str, user: Cli, pro
 
 def test_a_file_or_a_target_that_is_not_there(user: Cli, project: Path) -> None:
     _is_refused(user, "gone.yaml", "check the path", "gone.yaml")
+    _is_refused(user, "- is no file", "write it into one", "-")
+    _is_refused(user, "a" * 70, "give a YAML or JSON file", "a" * 300)
     file = written(project, "a: {command: 'true'}")
     _is_refused(user, "no target 'nowhere'", "known targets: local", "--target", "nowhere", file)
+    _is_refused(user, "name 'a b' is not a valid name", "letters", "--dry-run", "--name", "a b", file)
+    _is_refused(user, "there is no directory", "under the same path", "--shared", "a" * 300, file)
+
+
+def test_a_pipe_has_no_project_beside_it(user: Cli, project: Path) -> None:
+    def typed(text: str, *words: str) -> str:
+        done = subprocess.run(
+            user.argv("pipeline", "/dev/stdin", "--dry-run", *words), input=text, capture_output=True, text=True,
+            cwd=project, env=user_environment(user.home), check=False,
+        )  # fmt: skip
+        return done.stdout + done.stderr
+
+    steps = "pipeline: {steps: {a: {command: 'true'}}}\n"
+    assert "stdin is no file" in typed(steps) and "`code: DIRECTORY` says where" in typed(steps)
+    assert typed(f"{steps}code: {project}\n") == typed(steps, "--shared", ".") == "a\n  true\n"
 
 
 def _is_refused(user: Cli, said: str, hint: str, *words: str) -> None:
@@ -290,12 +335,13 @@ def test_what_stands_beside_it_is_also_the_pipelines(user: Cli, project: Path) -
 def test_what_is_typed_wins_over_the_file_but_not_over_a_step(user: Cli, project: Path) -> None:
     steps = "{a: {command: 'true'}, b: {command: 'true', target: local, experiment: own}}"
     file = written(project, steps, target="nowhere", experiment="written")
-    _is_refused(user, "step a: no target 'nowhere'", "known targets: local", file)
+    _is_refused(user, "p.yaml:10: target: no target 'nowhere'", "known targets: local", file)
+    _is_refused(user, "step a: no target 'gone'", "known targets: local", "--target", "gone", file)
     view = run(user, file, "--target", "local", "--experiment", "typed")
     found = {step: [each["experiment"] for each in runs_of(user, view, step)] for step in "ab"}
     assert found == {"a": ["typed"], "b": ["own"]}
     own = written(project, "{a: {command: 'true', target: nowhere}}")
-    _is_refused(user, "step a: no target 'nowhere'", "known targets: local", "--target", "local", own)
+    _is_refused(user, "p.yaml:5: steps.a.target: no target 'nowhere'", "", "--target", "local", own)
 
 
 def test_it_is_told_once_that_it_is_over(user: Cli, project: Path) -> None:
@@ -457,7 +503,7 @@ def test_what_is_shown_of_one_that_fails(user: Cli, project: Path) -> None:
     done = user("pipeline", written(project, ONE_FAILS), check=False)
     assert done.returncode == 1 and "2 completed, 1 failed" in " ".join(done.stdout.split())
     assert re.search(r"job\d+ failed: 3 cancelled, 5 completed, 1 failed", done.stdout)
-    assert "not all steps are done" in done.stderr and "turnout why job" in done.stderr
+    assert re.search(r"not all steps are done\n  \w+\[\S+\] \(run\d+\): exit code 1\n  `turnout why job", done.stderr)
 
 
 @pytest.mark.parametrize(("outputs", "missing"), [("x.txt", "x.txt"), ("[made, 'parts/*.csv']", "parts/*.csv")])

@@ -122,6 +122,14 @@ PLANNING = [
     (["cat {1||2} >> x #{o:x}"], "p.mp:2:18: each of the 2 runs of command 1 leaves x", "{o:PATTERN}"),
     (["cat {1} > x #{o:x}", "cat {2} > x #{o:./x}"], "p.mp:3:14: x is what command 1 leaves, too", "another file"),
     (["cat {1} > {o}", "cp {1} x #{o:mp.1.1.output}"], "p.mp:3:11: mp.1.1.output is what command 1 leaves, too", ""),
+    (["x #{o:d}", "x #{o:./d/f}"], "p.mp:3:4: d/f lies in d, which is what command 1 leaves", "another file"),
+    (["x #{o:d/e/*.txt}", "x #{o:d}"], "p.mp:2:4: d/e/*.txt lies in d, which is what command 2 leaves", "another"),
+    (["x {o}", "x #{o:mp.1.1.output/f}"], "p.mp:3:4: mp.1.1.output/f lies in mp.1.1.output, which is what", "another"),
+    (["cat {1} > ../x #{o:../x}"], "p.mp:2:17: ../x leads out of the directory of the run", "{o:PATTERN}"),
+    (["cat {1} > a/../../x #{o:a/../../*}"], "p.mp:2:22: ../* leads out of the directory of the run", "{o:PATTERN}"),
+    (["cat {1} > /tmp/x #{o:/tmp/x}"], "p.mp:2:19: /tmp/x is absolute", "{o:PATTERN}"),
+    (["cat {1} > x #{o:.}"], "p.mp:2:14: . names no file", "{o:PATTERN}"),
+    (["cat {1} > x #{o:%s}" % ("a" * 300)], f"p.mp:2:14: {'a' * 40}… cannot be a path", "{o:PATTERN}"),
 ]  # fmt: skip
 
 

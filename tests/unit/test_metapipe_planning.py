@@ -240,6 +240,24 @@ def test_a_file_with_a_fixed_name_is_known() -> None:
     assert [step.needs for step in plan.steps] == [(), ("1",), (), ("1",)]
 
 
+def test_an_output_is_found_however_it_is_written() -> None:
+    plan = planned("./sum {1} #{o:sums//total.csv}", "cat {1.1}", "cat {sums/./total.csv}", "mv {1} a/b #{o:x/../a/}")
+    assert [step.runs[0].outputs for step in plan.steps] == [("sums/total.csv",), (), (), ("a",)]
+    assert [step.needs for step in plan.steps] == [(), (), ("1",), ()]
+    assert [scripts(plan)[run] for run in ("1.1", "2.1", "3.1")] == [
+        "./sum somefile.1 # sums//total.csv", "cat sums/total.csv", "cat sums/./total.csv"
+    ]  # fmt: skip
+
+
+def test_a_command_may_add_to_what_it_waits_for() -> None:
+    plan = planned("x #{o:d}", "y {1.1} > {o}", "touch d/f {2.1} #{o:d/f}", "touch {d}/g #{o:d/g}")
+    assert [step.runs[0].outputs for step in plan.steps] == [("d",), ("mp.2.1.output",), ("d/f",), ("d/g",)]
+
+
+def test_a_command_may_leave_a_directory_and_say_of_what_is_in_it() -> None:
+    assert step(planned("x #{o:d} #{o:d/f} #{o:d/*.txt}"), "1").runs[0].outputs == ("d", "d/f", "d/*.txt")
+
+
 def test_a_file_that_a_pattern_of_outputs_covers() -> None:
     commands = ("split {1} #{o:parts/*}", "cat {parts/first}", "cat {parts/*.txt||}")
     plan = planned(*commands)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -202,6 +203,8 @@ class Lacks(Job):
         ((), {"max_jobs": 0}, "max_jobs is 0"),
         (({}, {}), {}, "two arguments may be job_types"),
         ((), {"queue": Lacks}, "the queue Lacks cannot be made"),
+        ((), {"queue": Fraction(1)}, "the queue Fraction has a queue that is no list"),
+        ((), {"queue": type("Odd", (), {"failed": property(lambda self: 5)})}, "Odd has a failed that is no list"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_begins(given: Sequence[Any], more: Any, said: str) -> None:
@@ -392,6 +395,11 @@ def test_an_output_that_is_not_there_is_an_error() -> None:
     assert Shell.submitted == ["1.1"] * Job.MAX_RETRY
 
 
+def test_an_output_may_lie_anywhere_as_all_is_done_in_one_place(here: Path) -> None:
+    text = f"[COMMANDS]\ntouch {{o:{here}/x}}\nmkdir {{o:d}}\ntouch {{d}}/x #{{o:d/x}}\n"
+    assert runtime(text).run().complete == ("1.1", "2.1", "3.1")
+
+
 def test_an_output_of_an_earlier_time_does_not_count(here: Path) -> None:
     (here / "mp.1.1.output").write_text("old")
     outcome = failed(runtime("[COMMANDS]\ntrue {o}\n"))
@@ -560,6 +568,26 @@ def test_jobs_that_are_known_later(here: Path) -> None:
     assert pipeline.run().complete == ("1.1", "2.1", "2.2", "3.1")
     assert (here / "mp.3.1.output").read_text() == "2\n1\n"
     assert (here / "mp.2.2.output.txt").exists()
+
+
+def test_a_job_depends_on_jobs(here: Path) -> None:
+    """Also on those that are known later. Until then, the command stands for them."""
+    pipeline = runtime(
+        LATE.replace("{o.txt}", "total #{o:total}").replace("||", "").replace("2.*", "total"), queue=Hears
+    )
+    of_three = pipeline.queue.queue[1]
+    assert (of_three.alias, of_three.depends_on) == ("3.1", ["2"])
+    pipeline.run()
+    assert [(job.alias, job.depends_on) for job in pipeline.queue.complete] == [
+        ("1.1", []), ("2.1", ["1.1"]), ("3.1", ["2.1"])
+    ]  # fmt: skip
+
+
+def test_a_job_does_not_wait_for_what_only_another_of_its_command_reads() -> None:
+    pipeline = runtime("[COMMANDS]\ncat {1} > {o}\ncat {1} > {o}\ncat {1.1||2.1} > {o}\n[FILES]\n1. a\n")
+    assert {job.alias: job.depends_on for job in pipeline.queue.queue} == {
+        "1.1": [], "2.1": [], "3.1": ["1.1"], "3.2": ["2.1"]
+    }  # fmt: skip
 
 
 def test_files_of_an_earlier_time_are_not_what_it_left(here: Path) -> None:

@@ -12,11 +12,12 @@ import pytest
 
 import turnout.track
 from tests import components
-from turnout.client import plan_text
+from turnout.client import functions, plan_text
 from turnout.client.module_text import Module
 from turnout.errors import InvalidInput, NotFound
 from turnout.pipeline.native import Builder, plan
 from turnout.pipeline.plan import RunPlan
+from turnout.snapshot import Part, capture, join
 
 PROGRAM = Path(turnout.track.__file__).with_name("call.py").read_text()
 STEPS = """
@@ -150,6 +151,86 @@ def test_arguments_that_are_wrong(given: tuple[str, ...], said: str, hint: str) 
 def test_whether_a_script_can_be_imported() -> None:
     assert Module("m.py", "x = 1\nif __name__ == '__main__':\n    print(x)").is_guarded
     assert not Module("m.py", "def f():\n    return __name__\nprint(f())").is_guarded
+
+
+# --- among the files of a project -------------------------------------------------------------------------------------
+
+
+def check(folder: Path, path: str, python: str | None = sys.executable) -> None:
+    module, _, name = path.partition(":")
+    frozen = join([Part(capture(folder, cache=folder.with_name("cache")))])
+    functions.check(functions.Call(module, name, path, (), ()), frozen, "", python)
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (b"x = 1\ndef f(:\n", r"^m\.py:2: invalid syntax$"),
+    (b"def f():\n    s = '\xe9'\n", r"^m\.py:2: \(unicode error\) 'utf-8' codec can't decode"),
+    (b"# coding: klingon\ndef f(): ...\n", r"^m\.py: unknown encoding: klingon$"),
+    (b"def f(): '\0'\n", r"^m\.py: source code string cannot contain null bytes$"),
+    (b"def f():\n\tif 1:\n        g()\n", r"^m\.py:3: inconsistent use of tabs and spaces in indentation$"),
+])  # fmt: skip
+def test_a_text_that_no_python_reads_is_told_with_its_line(text: bytes, said: str, tmp_path: Path) -> None:
+    (project := tmp_path / "project").mkdir()
+    (project / "m.py").write_bytes(text)
+    with pytest.raises(InvalidInput, match=said) as caught:
+        check(project, "m:f")
+    assert caught.value.hint == "mend it"
+    with pytest.raises(InvalidInput, match=said) as caught:
+        check(project, "m:f", python=None)
+    assert "if one newer than Python 3." in caught.value.hint and "PYTHONPATH" in caught.value.hint
+
+
+def test_what_another_python_reads_is_its_own_affair(tmp_path: Path) -> None:
+    """Its answer counts where it is on this machine; a text may be too deep for who only looks at it, too."""
+    (project := tmp_path / "project").mkdir()
+    (project / "newer.py").write_text("syntax of a later Python")
+    (project / "deep.py").write_text(f"x = {'+'.join('1' * 5000)}\ndef f(): ...\n")
+    reads = tmp_path / "reads"
+    reads.write_text("#!/bin/sh\nexec cat > /dev/null\n")
+    reads.chmod(0o755)
+    check(project, "newer:f", str(reads))
+    check(project, "deep:f")
+
+
+@pytest.mark.parametrize("path", ["fast:f", "plain:f", "made:f", "made.fast:f", "linked.inner:f", "alias:f"])
+def test_modules_that_have_no_text_here(path: str, tmp_path: Path) -> None:
+    """Compiled ones, and those behind a link."""
+    project = tmp_path / "project"
+    (project / "made").mkdir(parents=True)
+    (project / "real").mkdir()
+    (project / "real" / "inner.py").write_text("def f(): ...")
+    (project / "linked").symlink_to("real")
+    (project / "alias.py").symlink_to("real/inner.py")
+    for name in (
+        "fast.cpython-311-x86_64-linux-gnu.so",
+        "plain.so",
+        "old.pyc",
+        "made/__init__.so",
+        "made/fast.abi3.so",
+    ):
+        (project / name).write_bytes(b"\x7fELF")
+    check(project, path)
+
+
+def test_a_directory_is_no_module(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "parts").mkdir(parents=True)
+    (project / "parts" / "inner.py").write_text("def f(): ...")
+    check(project, "parts.inner:f")
+    with pytest.raises(NotFound, match=r"^no module 'parts' among the files of the project$") as caught:
+        check(project, "parts:f")
+    assert caught.value.hint == (
+        "parts has no __init__.py, and so no function; a function of a module in it is parts.MODULE:f"
+    )
+
+
+def test_a_file_that_is_gone_meanwhile_is_told(tmp_path: Path) -> None:
+    (project := tmp_path / "project").mkdir()
+    (project / "m.py").write_text("def f(): ...")
+    frozen = join([Part(capture(project, cache=tmp_path / "cache"))])
+    (project / "m.py").unlink()
+    with pytest.raises(InvalidInput, match=r"^m\.py cannot be read: No such file or directory$"):
+        functions.check(functions.Call("m", "f", "m:f", (), ()), frozen, "", None)
 
 
 # --- shown, and given -------------------------------------------------------------------------------------------------

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -75,6 +78,37 @@ def test_a_step_has_all_that_was_written() -> None:
         name="report", command="cat {inputs.0} > {output}", needs=("fetch", "model"), collect=("trim",),
         inputs=("raw/a-0.fq",), outputs=("report.txt",), when="not failure",
     )  # fmt: skip
+
+
+def test_numbers_of_numpy_and_paths_are_what_they_are() -> None:
+    p = Builder()
+    matrix = {
+        "k": np.arange(2), "x": [np.float32(0.5), np.int8(3)], "one": np.array(7), "on": [np.bool_(True)],
+        "path": map(Path, ("a.txt", "b/c.txt")), "word": np.str_("n"), "half": Fraction(1, 2),
+    }  # fmt: skip
+    args = {"grid": np.eye(2), "where": Path("x/y"), "more": [np.int64(1), {"deep": np.float64(2)}], "on": np.True_}
+    step = p.step(
+        "a", json.dumps, args=args, matrix=matrix,
+        inputs=[Path("a.txt")], outputs={"all": Path("out") / "{k}"}, cpus=np.int64(2), env={"HERE": Path("z")},
+    )  # fmt: skip
+    assert step.matrix == ({
+        "k": (0, 1), "x": (0.5, 3), "one": (7,), "on": (True,), "path": ("a.txt", "b/c.txt"), "word": ("n",),
+        "half": (0.5,),
+    },)  # fmt: skip
+    assert {type(each) for values in step.matrix[0].values() for each in values} == {int, float, bool, str}
+    assert json.dumps(step.args) == (
+        '{"grid": [[1.0, 0.0], [0.0, 1.0]], "where": "x/y", "more": [1, {"deep": 2.0}], "on": true}'
+    )
+    assert (step.inputs, step.outputs) == (("a.txt",), {"all": "out/{k}"})
+    assert json.dumps(step.job) == '{"cpus": 2, "env": {"HERE": "z"}}'
+    words = p.step("b", [Path("./b.sh"), np.int16(4), "{file}"], each=Path("in/*.txt"))
+    assert (words.command, words.each) == (("b.sh", "4", "{file}"), "in/*.txt")
+
+
+@pytest.mark.parametrize("value", [b"ab", {"k": 1}, np.eye(2), [np.nan], [None], [object()]])
+def test_what_is_no_value_is_said(value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"^steps\.a\.matrix\.k: .* is no value"):
+        Builder().step("a", "x", matrix={"k": value})
 
 
 def test_what_is_wrong_with_a_step_is_said_where_it_is_added() -> None:

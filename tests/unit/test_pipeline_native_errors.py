@@ -207,6 +207,19 @@ RUNS = {
         "steps.a.inputs: ../here.fa leads out of the directory of the run, and a reads it",
         "bring it into the directory of the pipeline, or give its absolute path",
     ),
+    "{a: {command: x, outputs: d}, b: {command: x, matrix: {k: [1]}, outputs: './d/{k}'}}": (
+        "steps.b.outputs: d/1 of b[k=1] lies in d, which a writes", "give one of them another path",
+    ),
+    "{a: {command: x, outputs: 'd/e/*.txt'}, b: {command: x, outputs: d}}": (
+        "steps.a.outputs: d/e/*.txt of a lies in d, which b writes", "give one of them another path",
+    ),
+    "{a: {command: x, outputs: d/f}, b: {command: x, needs: a, outputs: d}}": (
+        "steps.a.outputs: d/f of a lies in d, which b writes", "give one of them another path",
+    ),
+    "{a: {command: x, matrix: {k: [d, d/e/f]}, outputs: '{k}'}}": (
+        "steps.a.outputs: d/e/f of a[k=d/e/f] lies in d, which a[k=d] writes",
+        "put what tells the runs apart into the path: {k}",
+    ),
     "{a: {command: x, outputs: o}, b: {command: x, matrix: {k: [1]}, outputs: ./o}}": (
         "steps.b.outputs: o is written by a and by b[k=1]", "give one of them another path",
     ),

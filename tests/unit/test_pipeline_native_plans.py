@@ -446,6 +446,22 @@ def test_a_value_that_looks_like_a_pattern_is_none() -> None:
     assert run_of(found, "b", "x=a[1]").outputs == ("b/a[[]1]-*",)
 
 
+def test_a_step_may_add_to_what_it_waits_for() -> None:
+    """By its names, or for what it reads."""
+    found = planned("""
+    make: {command: x, outputs: d}
+    other: {command: x, needs: make}
+    add: {command: x, needs: other, outputs: d/a}
+    read: {command: x, inputs: d/x, outputs: d/b}
+    """)
+    assert [run.outputs for step in found.steps for run in step.runs] == [("d",), (), ("d/a",), ("d/b",)]
+
+
+def test_a_run_may_leave_a_directory_and_say_of_what_is_in_it() -> None:
+    found = planned("{a: {command: x, matrix: {k: [d, e]}, outputs: ['{k}', '{k}/f', '{k}/*.txt', '{k}s/f']}}")
+    assert run_of(found, "a", "k=d").outputs == ("d", "d/f", "d/*.txt", "ds/f")
+
+
 def test_what_may_have_been_meant_otherwise_is_noted() -> None:
     found = planned(
         """

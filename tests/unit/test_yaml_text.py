@@ -60,7 +60,8 @@ def test_what_has_an_alias_is_one_object() -> None:
         ("a: 1\nb: 2\na: 3\n", r"f.yaml:3: 'a' is there already, in line 1"),
         ("steps:\n  sort: {command: x}\n  sort: {command: y}\n", "f.yaml:3: 'sort' is there already, in line 2"),
         ("a: {<<: {k: 1}, j: 1, j: 2}\n", "f.yaml:1: 'j' is there already, in line 1"),
-        ("1: a\n0x1: b\n", "f.yaml:2: 1 is there already"),
+        ("1: a\n0x1: b\n", "f.yaml:2: '0x1' is the same as '1', which is there, in line 1"),
+        ("yes: a\non: b\n", "f.yaml:2: 'on' is the same as 'yes', which is there, in line 1"),
     ],
 )
 def test_a_name_that_is_there_twice(text: str, said: str, tmp_path: Path) -> None:
@@ -68,6 +69,29 @@ def test_a_name_that_is_there_twice(text: str, said: str, tmp_path: Path) -> Non
     with pytest.raises(InvalidInput, match=said) as caught:
         read_mapping(tmp_path / "f.yaml")
     assert caught.value.hint == "keep one of them"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\nb: {day: 2024-99-99}\n", r"f\.yaml:2: 2024-99-99 is not what it looks like: month must be in 1\.\.12$"),
+        (f"a: 1\nb: {'9' * 5000}\n", r"f\.yaml:2: 9{40} is not what it looks like: "),
+        ("a:\n  {{sample}}: 1\n", r"f\.yaml:2: what stands in braces or brackets here is no name; a text that begins"),
+        ("a:\n  outputs: {{sample}}.txt\n", r"f\.yaml:2: "),
+        ('a: 1\nb: "\\ud800"\n', r"f\.yaml:2: found invalid Unicode character escape code$"),
+        ("a: 1\nb: x\0y\n", r"f\.yaml:2: '\\x00' is no character of a text$"),
+        ("a: 1\nb: !!python/object:os.system x\n", r"f\.yaml:2: could not determine a constructor for the tag"),
+    ],
+)
+def test_what_yaml_cannot_have_is_told_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text(text)
+    with pytest.raises(InvalidInput, match=said):
+        read_mapping(tmp_path / "f.yaml")
+
+
+def test_a_path_that_is_none_cannot_be_read() -> None:
+    with pytest.raises(InvalidInput, match=r"cannot be read: embedded null byte$"):
+        read_mapping(Path("a\0b"))
 
 
 def test_a_mistake_in_a_large_text_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

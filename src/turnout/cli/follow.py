@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from turnout.cli import render
 from turnout.client import Client
+from turnout.client.pipeline_job import first_failures
 from turnout.errors import TurnoutError
 from turnout.model.state import TERMINAL
 
@@ -27,7 +28,7 @@ class _Wish(Protocol):
 
 
 def follow(client: Client, answer: dict[str, Any], *, many: bool, how: _Wish, is_search: bool = False) -> int:
-    """Until done, or Ctrl-C. With --wait, the exit code is the run's; of a search, 1 if it failed."""
+    """Until done, or Ctrl-C. With --wait, the exit code is that of `exit_code`."""
     name = answer["job"] if many else answer["runs"][0]
     try:
         if how.json:
@@ -38,9 +39,7 @@ def follow(client: Client, answer: dict[str, Any], *, many: bool, how: _Wish, is
                 view = _show(client, answer, many=many, is_search=is_search)
     except KeyboardInterrupt:
         return _detach(client, answer, name)
-    if how.wait and is_search:
-        return 0 if view["state"] == "completed" else 1
-    return _exit_code(client, view, answer) if how.wait else 0
+    return exit_code(client, view) if how.wait else 0
 
 
 def _show(client: Client, answer: dict[str, Any], *, many: bool, is_search: bool) -> dict[str, Any]:
@@ -101,8 +100,15 @@ def _show_progress(client: Client, job: str) -> dict[str, Any]:
     counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
     print(f"{job}: {counts}, in {render.span(time.monotonic() - began)}")
     if view["counts"].get("failed"):
-        render.complain("some runs failed", f"`turnout list runs --filter 'job={job} and state=failed'` shows them")
+        complain_of(
+            client, view, "some runs failed", f"`turnout list runs --filter 'job={job} and state=failed'` shows them"
+        )
     return view
+
+
+def complain_of(client: Client, view: dict[str, Any], what: str, hint: str) -> None:
+    """Of a job that did not end well, with the first runs that failed, and how."""
+    render.complain("\n".join([what, *(f"  {line}" for line in first_failures(client, view))]), hint)
 
 
 def _draw(view: dict[str, Any], seconds: float) -> None:
@@ -143,12 +149,15 @@ def _detach(client: Client, answer: dict[str, Any], name: str) -> int:
     return 130
 
 
-def _exit_code(client: Client, view: dict[str, Any], answer: dict[str, Any]) -> int:
-    """0 when all completed; else the code of the run, or of the first that failed. A signal is 128 + its number."""
+def exit_code(client: Client, view: dict[str, Any]) -> int:
+    """Of a run or a job that is over: 0 when all completed; else the code of the run, or of the first that failed; a
+    signal is 128 + its number. A search or a pipeline is not well with 1."""
     if view["state"] == "completed":
         return 0
+    if view.get("search") or view.get("steps"):
+        return 1
     if "counts" in view:
-        failed = client.runs([f"job = {answer['job']}", "state != completed"], sort="name", limit=1)
+        failed = client.runs([f"job = {view['name']}", "state != completed"], sort="name", limit=1)
         view = failed[0] if failed else view
     if view.get("exit_code"):
         return int(view["exit_code"])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turnout.cli import render
+from turnout.cli.follow import complain_of, exit_code
 from turnout.cli.progress import size
 from turnout.cli.standing import brief, counted, show_steps
 from turnout.client import Client
@@ -19,21 +20,24 @@ def _view(client: Client, name: str) -> dict[str, Any]:
 
 
 def attach(name: str, tail: int, json: bool) -> int:
+    """Gives the exit code."""
     client = Client()
-    if json:
-        render.print_json(client.wait(name))
-        return 0
     try:
-        view = _follow(client, name, tail)
+        view = client.wait(name) if json else _follow(client, name, tail)
     except KeyboardInterrupt:
         render.complain(f"left {name}; it goes on", f"`turnout attach {name}` comes back to it")
-        return 0
-    if "counts" in view:
-        counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
-        print(f"{view['name']}: {counts}", file=sys.stderr)
-        return 0
-    print(f"{name}: {view['state']} {brief(view)}".rstrip(), file=sys.stderr)
-    return 0
+        return 130
+    if json:
+        render.print_json(view)
+    elif "counts" in view:
+        print(f"{view['name']}: {counted(view['counts'])}", file=sys.stderr)
+        if view["state"] != "completed":
+            complain_of(client, view, f"{view['name']} {view['state']}", f"`turnout why {view['name']}` tells more")
+    else:
+        print(f"{name}: {view['state']} {brief(view)}".rstrip(), file=sys.stderr)
+        if view["state"] == "failed" and view["exit_code"] is None:
+            render.complain(f"{name} failed: {view['message'] or view['reason']}", f"`turnout why {name}` tells more")
+    return exit_code(client, view)
 
 
 def _follow(client: Client, name: str, tail: int) -> dict[str, Any]:
@@ -52,7 +56,7 @@ def _follow(client: Client, name: str, tail: int) -> dict[str, Any]:
             before = size(output.skipped)
             print(f"({before} before this; `turnout logs {name}` has all of it)", file=sys.stderr)
         _write(piece)
-    return client.run(name)
+    return client.wait(view["name"]) if view.get("steps") or view.get("search") else client.run(name)
 
 
 def _is_single(view: Mapping[str, Any]) -> bool:

@@ -10,13 +10,14 @@ from typing import Any
 
 from turnout.cli import render
 from turnout.cli.board import Board
-from turnout.cli.follow import telling_why
+from turnout.cli.follow import complain_of, telling_why
 from turnout.cli.standing import counted
 from turnout.client import Client, ask, plan_text
 from turnout.client.pipeline_file import from_file, overridden
 from turnout.client.pipelines import PipelineWish, prepare_pipeline
 from turnout.errors import Conflict
 from turnout.home import Home, current_directory
+from turnout.model.ids import check_label
 from turnout.model.state import TERMINAL
 from turnout.pipeline.plan import Plan
 
@@ -34,16 +35,19 @@ def submit(file: Path, options: Mapping[str, Any]) -> int:
     shared = None if options["shared"] is None else here / options["shared"]
     made = overridden(from_file(here / file, shared), **typed, experiment=options["experiment"])
     for note in made.plan.notes:
-        print(f"{file.name}: {note}", file=sys.stderr)
+        print(note if note.startswith(f"{file.name}:") else f"{file.name}: {note}", file=sys.stderr)
     if options["graph"] is not None:
         from turnout.cli import graphs
 
         sys.stdout.write(graphs.draw(made.plan, options["graph"]))
         return 0
+    if options["name"] is not None:
+        check_label(options["name"], "name")
     wish = PipelineWish(
         plan=made.plan, steps=made.steps, display=("turnout", "pipeline", str(file)),
         name=options["name"] or made.name, tags={**made.tags, **ask.pairs(options["tags"], "--tag")},
         notify=made.notify, fail_fast=options["fail_fast"], shared=made.shared, resume=options["resume"],
+        where=made.where,
     )  # fmt: skip
     prepared = prepare_pipeline(wish, Home.from_env(), made.code, remember=not options["dry_run"])
     if options["dry_run"]:
@@ -58,7 +62,7 @@ def submit(file: Path, options: Mapping[str, Any]) -> int:
     if options["detach"]:
         render.print_json(answer) if options["json"] else print(f"{answer['job']}: {_in_words(made.plan)}")
         return 0
-    return _follow(client, answer["job"], json=options["json"], queue=queue)
+    return _follow(client, answer["job"], json=options["json"], queue=queue, plan=made.plan)
 
 
 def is_one(job: str) -> bool:
@@ -114,12 +118,12 @@ def _queue(path: str | None) -> Any:
     return queued.load(path)
 
 
-def _follow(client: Client, job: str, *, json: bool, queue: Any = None) -> int:
+def _follow(client: Client, job: str, *, json: bool, queue: Any = None, plan: Plan | None = None) -> int:
     try:
-        if queue is not None:
+        if queue is not None and plan is not None:
             from turnout.cli import queued
 
-            view = queued.follow(client, job, queue, json=json)
+            view = queued.follow(client, job, plan, queue, json=json)
         elif json:
             view = client.wait(job)
         else:
@@ -155,7 +159,8 @@ def _watch(client: Client, job: str) -> dict[str, Any]:
     _tell_steps(view, told)
     print(f"{job} {view['state']}: {counted(view['counts'])}, in {render.span(time.monotonic() - began)}")
     if view["state"] != "completed":
-        render.complain("not all steps are done", f"`turnout why {job}` tells more, `turnout resume {job}` tries again")
+        hint = f"`turnout why {job}` tells more, `turnout resume {job}` tries again"
+        complain_of(client, view, "not all steps are done", hint)
     return view
 
 

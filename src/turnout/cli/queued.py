@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from turnout.cli import render
+from turnout.cli.follow import complain_of
 from turnout.client import Client
 from turnout.client.lists import each_page
 from turnout.compat import aliases
 from turnout.compat.loading import place_of
+from turnout.compat.metapipe import needs
 from turnout.compat.metapipe.hooks import Hooks
 from turnout.errors import InvalidInput, ProviderError
 from turnout.home import current_directory
 from turnout.model.ids import parse_run_name
 from turnout.model.state import TERMINAL
+from turnout.pipeline.plan import Plan
 
 View = dict[str, Any]
 _PAUSE = 0.5
@@ -88,7 +90,10 @@ def load(path: str) -> Hooks:
     aliases.install()
     sys.path.insert(0, str(current_directory()))
     try:
-        return Hooks(getattr(import_module(module), name))
+        found = getattr(import_module(module), name)
+        if not isinstance(found, type):
+            raise InvalidInput(f"--queue: {path} is no class", hint="give the path of the class itself")
+        return Hooks(found)
     except InvalidInput:
         raise
     except Exception as error:  # whatever its module does
@@ -96,11 +101,12 @@ def load(path: str) -> Hooks:
         raise InvalidInput(f"--queue: {path} cannot be made: {type(error).__name__}: {error}", hint=hint) from error
 
 
-def follow(client: Client, job: str, hooks: Hooks, *, json: bool) -> View:
-    """Until the pipeline is over, and is not restarted: the view of its job. ProviderError when a callback raises;
-    then, as after Ctrl-C, the pipeline goes on. With `json`, what callbacks print goes to the standard error."""
+def follow(client: Client, job: str, plan: Plan, hooks: Hooks, *, json: bool) -> View:
+    """Until the pipeline, which is what became of the plan, is over, and is not restarted: the view of its job.
+    ProviderError when a callback raises; then, as after Ctrl-C, the pipeline goes on. With `json`, what callbacks print
+    goes to the standard error."""
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
-        follower = _Follower(client, job, hooks)
+        follower = _Follower(client, job, plan, hooks)
         follower.tell("on_start")
         try:
             view = follower.drive()
@@ -110,16 +116,18 @@ def follow(client: Client, job: str, hooks: Hooks, *, json: bool) -> View:
         counts = ", ".join(f"{count} {state}" for state, count in sorted(view["counts"].items()))
         print(f"{job} {view['state']}: {counts}")
         if view["state"] != "completed":
-            render.complain("not all steps are done", f"`turnout why {job}` tells more")
+            complain_of(client, view, "not all steps are done", f"`turnout why {job}` tells more")
     return view
 
 
 class _Follower:
-    def __init__(self, client: Client, job: str, hooks: Hooks) -> None:
+    def __init__(self, client: Client, job: str, plan: Plan, hooks: Hooks) -> None:
         self._client, self._job, self._hooks = client, job, hooks
+        self._plans = {step.name: step for step in plan.steps}
+        self._jobs = needs.jobs_of(plan)
         self._by_run: dict[str, QueuedJob] = {}
         self._numbers: Counter[str] = Counter()  # of jobs in each step
-        self._before = (0, 0)  # runs up to this one there were when it was restarted
+        self._restarted = (0, 0)  # runs up to this one there were when it was restarted
         self._seen: object = None
 
     def drive(self) -> View:
@@ -150,7 +158,7 @@ class _Follower:
 
     def _restart(self) -> None:
         """What failed, and what was given up for that, is done again."""
-        self._before = max(map(_number, self._by_run), default=self._before)
+        self._restarted = max(map(_number, self._by_run), default=self._restarted)
         self._client.resume_pipeline(self._job)
         for job in list(self._hooks.failed):
             self._hooks.move(job, self._hooks.waiting)
@@ -174,19 +182,26 @@ class _Follower:
         by_job = {step["job"]: step for step in steps}
         runs = sorted(each_page(self._client.runs, [f"job = {self._job}"]), key=lambda run: _number(run["name"]))
         newer: dict[str, View] = {}
+        late: dict[str, list[str]] = {}
         for run in runs:
             job = self._by_run.get(run["name"]) or self._taken_over(run, newer)
             if job is None:
-                job = self._new(run, by_job[run["job"]])
+                step = by_job[run["job"]]
+                job = self._new(run, step)
                 self._hooks.waiting.append(job)
+                if not self._plans[step["name"]].runs:
+                    late.setdefault(step["name"], []).append(job.alias)
             self._by_run[run["name"]] = job
             newer[job.alias] = run
+        for name, made in late.items():
+            self._jobs[name] = [*self._jobs[name], *made]
+            needs.make_known(name, made, self._hooks.jobs)
         for job in dict.fromkeys(self._by_run.values()):
             yield job, newer[job.alias]
 
     def _taken_over(self, run: View, newer: Mapping[str, View]) -> QueuedJob | None:
         """The job whose earlier run did not complete, and that this one is in the place of."""
-        if self._before == (0, 0) or _number(run["name"]) <= self._before:
+        if self._restarted == (0, 0) or _number(run["name"]) <= self._restarted:
             return None
         for job in dict.fromkeys(self._by_run.values()):
             earlier = newer.get(job.alias)
@@ -199,7 +214,13 @@ class _Follower:
         label = str(run["label"] or "")
         self._numbers[step["name"]] += 1
         alias = label if label.startswith(f"{step['name']}.") else f"{step['name']}.{self._numbers[step['name']]}"
-        return QueuedJob(alias=alias, key=_key(run), depends_on=list(step["needs"]), run=run)
+        return QueuedJob(
+            alias=alias, key=_key(run), depends_on=self._before(step, self._numbers[step["name"]]), run=run
+        )
+
+    def _before(self, step: View, number: int) -> list[str]:
+        plan = self._plans[step["name"]]
+        return needs.before(plan, number - 1, self._jobs) if plan.runs else needs.all_of(step["needs"], self._jobs)
 
     def _advance(self, job: QueuedJob) -> None:
         state, attempts = job.run["state"], job.run["attempts"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from turnout.client.layout import Layout
-from turnout.errors import InvalidInput, NotFound, TurnoutError
+from turnout.errors import InvalidInput, NotFound, TurnoutError, about
 from turnout.model.ids import check_env_key, check_tag_key
 from turnout.model.measures import parse_seconds, parse_size
 from turnout.model.spec import CommandKind, Retry, RunSpec
@@ -97,7 +97,8 @@ def understand(
     if several and several[0][0] == CALL:
         return _called(several, here)
     if several:
-        return _whole(dict(enumerate(map(list, several), 1)), "commands", here)
+        with about("command"):
+            return _whole(dict(enumerate(map(list, several), 1)), "commands" if len(several) > 1 else "", here)
     if command and multi is None:
         return _single(command, [command[1:]], here)
     if multi is None and not listed:
@@ -114,14 +115,15 @@ def understand(
 
 
 def _whole(lines: dict[int, list[str]], source: str, here: Layout) -> What:
-    """Each line is a command of its own."""
+    """Each line is a command of its own. Errors say which of the `source`, if that is something people know."""
     whole = []
     programs: set[str] = set()  # that were looked for already
     for number, line in lines.items():
         try:
             whole.append(RunSpec(argv=tuple(line if line[0] in programs else _as_command(line, here))))
         except TurnoutError as error:
-            raise type(error)(f"{source}:{number}: {error.message}", hint=error.hint) from error
+            where = f"{source}:{number}: " if source else ""
+            raise type(error)(f"{where}{error.message}", hint=error.hint) from error
         if tuple(line) == whole[-1].argv:
             programs.add(line[0])
     return What(kind=CommandKind.COMMAND, display=("--multi", source), runs=tuple(whole))

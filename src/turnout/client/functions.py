@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from turnout.client.module_text import Module
-from turnout.errors import NotFound
+from turnout.errors import InvalidInput, NotFound, about
 from turnout.pipeline.native import LateStep
 from turnout.pipeline.plan import CALL, StepPlan
 from turnout.snapshot import Joined
+from turnout.wire.manifest import Entry
+
+_COMPILED = (".so", ".pyd", ".pyc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,32 +52,59 @@ def call_of(step: StepPlan, values: Collection[str] = ()) -> Call | None:
 def check(call: Call, frozen: Joined, working_dir: str, python: str | None) -> None:
     """InvalidInput or NotFound, with what to write instead. `python` is the one that will call it, if it is one of this
     machine; what is not among the frozen files may be installed for it."""
-    path = _file_of(call.module, frozen, working_dir)
-    if path is None:
-        if python is not None and not _has(python, call.module):
-            raise NotFound(f"no module {call.module!r} among the files of the project", hint=_where(call, frozen))
-        return
+    inside = f"{working_dir}/" if working_dir else ""
+    wanted = inside + call.module.replace(".", "/")
+    entries = {entry.path: entry for entry in frozen.entries}
+    path = next((each for each in (f"{wanted}/__init__.py", f"{wanted}.py") if each in entries), None)
+    if path is not None:
+        _check_text(call, path, _read(path, frozen), python)
+    elif not _has_no_text(wanted, entries):
+        _check_installed(call, inside, frozen, python)
+
+
+def _check_text(call: Call, path: str, text: bytes, python: str | None) -> None:
     try:
-        module = Module(path, _read(path, frozen))
-    except (OSError, SyntaxError, ValueError):  # another Python may know what this one does not
+        module = Module(path, text)
+    except SyntaxError as error:
+        if python is not None and _can_read(python, text):
+            return
+        hint = "mend it"
+        if python is None:
+            version = ".".join(map(str, sys.version_info[:2]))
+            hint += f"; if one newer than Python {version} executes it, `env: {{PYTHONPATH: .}}` has it not looked at"
+        where = f"{path}:{error.lineno}" if error.lineno else path
+        raise InvalidInput(f"{where}: {error.msg}", hint=hint) from error
+    except RecursionError:
         return
     module.check_name(call.name)
-    module.check_arguments(call.name, call.given, call.values)
+    with about("args"):
+        module.check_arguments(call.name, call.given, call.values)
 
 
-def _file_of(module: str, frozen: Joined, working_dir: str) -> str | None:
-    """Its path in the tree; None = it is not there. NotFound when its package is there, and it is not in that."""
-    paths = {entry.path for entry in frozen.entries}
-    top, _, below = module.partition(".")
-    inside = f"{working_dir}/" if working_dir else ""
-    wanted = inside + module.replace(".", "/")
-    for path in (f"{wanted}/__init__.py", f"{wanted}.py"):
-        if path in paths:
-            return path
-    is_ours = bool({f"{inside}{top}/__init__.py", f"{inside}{top}.py"} & paths)
-    if below and is_ours and not any(path.startswith(f"{wanted}.") for path in paths):  # else it is compiled
-        raise NotFound(f"no module {module!r} in {inside}{top}", hint="check the name, and that git does not ignore it")
-    return None
+def _has_no_text(wanted: str, entries: Mapping[str, Entry]) -> bool:
+    """Whether it is compiled, or found through a link."""
+    names = (f"{wanted}.", f"{wanted}/__init__.")
+    if any(path.startswith(names) and path.endswith(_COMPILED) for path in entries):
+        return True
+    ways = accumulate(f"{wanted}.py".split("/"), "{}/{}".format)
+    return any(way in entries and entries[way].link for way in (*ways, wanted))
+
+
+def _check_installed(call: Call, inside: str, frozen: Joined, python: str | None) -> None:
+    """NotFound when its package is here, and it is not in that, or when nobody has it."""
+    top, _, below = call.module.partition(".")
+    is_ours = any(entry.path in (f"{inside}{top}/__init__.py", f"{inside}{top}.py") for entry in frozen.entries)
+    if below and is_ours:
+        hint = "check the name, and that git does not ignore it"
+        raise NotFound(f"no module {call.module!r} in {inside}{top}", hint=hint)
+    if python is not None and not _has(python, call.module):
+        raise NotFound(f"no module {call.module!r} among the files of the project", hint=_where(call, inside, frozen))
+
+
+def _can_read(python: str, text: bytes) -> bool:
+    """Another Python may know what this one does not."""
+    look = "import sys; compile(sys.stdin.buffer.read(), '', 'exec')"
+    return subprocess.run([python, "-c", look], cwd="/", input=text, capture_output=True).returncode == 0
 
 
 def _has(python: str, module: str) -> bool:
@@ -85,8 +116,12 @@ def _has(python: str, module: str) -> bool:
     return subprocess.run([python, "-c", look, top], cwd="/", capture_output=True).returncode == 0
 
 
-def _where(call: Call, frozen: Joined) -> str:
+def _where(call: Call, inside: str, frozen: Joined) -> str:
     """Where there is one of that name, or what to look at."""
+    package = inside + call.module.replace(".", "/")
+    if any(entry.path.startswith(f"{package}/") for entry in frozen.entries):
+        instead = f"a function of a module in it is {call.module}.MODULE:{call.name}"
+        return f"{package} has no __init__.py, and so no function; {instead}"
     wanted = call.module.replace(".", "/") + ".py"
     for entry in frozen.entries:
         if entry.path.endswith(f"/{wanted}"):
@@ -98,5 +133,8 @@ def _read(path: str, frozen: Joined) -> bytes:
     for part in frozen.parts:
         place = f"{part.place}/" if part.place else ""
         if path.startswith(place) and any(place + entry.path == path for entry in part.snapshot.entries):
-            return Path(part.snapshot.root, path.removeprefix(place)).read_bytes()
-    raise FileNotFoundError(path)
+            try:
+                return Path(part.snapshot.root, path.removeprefix(place)).read_bytes()
+            except OSError as error:
+                raise InvalidInput(f"{path} cannot be read: {error.strerror}", hint="let it be readable") from error
+    raise NotFound(f"no file {path!r} among those of the project", hint="submit it again")

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.reader import ReaderError
 
 from turnout.client.yaml_text import WrittenTwice, read_yaml
 from turnout.errors import InvalidInput, NotFound
 
 LARGEST = 1 << 20
+_LONGEST = 80  # of what is shown of a name
 
 
 def read_mapping(path: Path, *, largest: int = LARGEST) -> dict[str, Any]:
@@ -18,12 +20,16 @@ def read_mapping(path: Path, *, largest: int = LARGEST) -> dict[str, Any]:
     try:
         if path.stat().st_size > largest:
             raise InvalidInput(f"{path.name} is over {largest >> 20} MB", hint="write what it holds more shortly")
-        content = read_yaml(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        content = read_yaml(text)
     except FileNotFoundError as error:
         raise NotFound(f"no file {str(path)!r}", hint="check the path") from error
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise InvalidInput(f"{path.name} cannot be read: {why}", hint="give a YAML or JSON file") from error
+    except (OSError, ValueError) as error:
+        why = "it is not UTF-8 text" if isinstance(error, UnicodeError) else getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{path.name[:_LONGEST]} cannot be read: {why}", hint="give a YAML or JSON file") from error
+    except ReaderError as error:
+        where, character = f"{path.name}:{text.count(chr(10), 0, error.position) + 1}", chr(error.character)
+        raise InvalidInput(f"{where}: {character!r} is no character of a text", hint="take it out") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path.name}:{mark.line + 1}" if mark is not None else path.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Collection, Iterator
 
 from turnout.errors import InvalidInput, NotFound
@@ -13,11 +14,12 @@ _Definition = _Function | ast.ClassDef
 
 
 class Module:
-    """`path` is how errors call it. SyntaxError or ValueError for a text that this Python cannot read."""
+    """`path` is how errors call it. SyntaxError for a text that this Python cannot read, RecursionError for one that it
+    can only execute."""
 
     def __init__(self, path: str, text: bytes | str) -> None:
         self._path = path
-        self._tree = ast.parse(text)
+        self._tree = _parsed(text)
         self._bound = [(name, each) for each in _binders(self._tree) if (name := _name_of(each)) is not None]
 
     @property
@@ -52,6 +54,16 @@ class Module:
             raise InvalidInput(f"{where} needs {', '.join(missing)}", hint=f"write `{missing[0]}: VALUE` below `args:`")
 
 
+def _parsed(text: bytes | str) -> ast.Module:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # they are told where it is executed
+            return ast.parse(text)
+    except ValueError as error:  # as Python 3.11 has it of a NUL
+        raise SyntaxError(str(error)) from error
+    except MemoryError as error:  # as Python 3.11 has it of a hundred thousand signs before a number
+        raise RecursionError(str(error)) from error
+
+
 def _needed(has: ast.arguments) -> list[str]:
     plain = has.args[: len(has.args) - len(has.defaults)]
     named = [each for each, default in zip(has.kwonlyargs, has.kw_defaults, strict=True) if default is None]
@@ -60,11 +72,13 @@ def _needed(has: ast.arguments) -> list[str]:
 
 def _binders(node: ast.AST) -> Iterator[ast.AST]:
     """All that gives something a name in a module."""
-    for each in ast.iter_child_nodes(node):
-        if isinstance(each, _Definition | ast.alias | ast.Name):
+    left = [node]  # a sum of a thousand texts is a thousand nodes deep
+    while left:
+        each = left.pop()
+        if each is not node and isinstance(each, _Definition | ast.alias | ast.Name):
             yield each
         elif not isinstance(each, ast.Lambda):
-            yield from _binders(each)
+            left += reversed(list(ast.iter_child_nodes(each)))
 
 
 def _name_of(node: ast.AST) -> str | None:

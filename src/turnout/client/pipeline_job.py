@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from turnout.client.client import Client
@@ -12,6 +13,7 @@ from turnout.model.state import TERMINAL
 
 View = dict[str, Any]
 _MOST_TOLD = 5
+_MOST_READ = 200
 
 
 class PipelineFailed(TurnoutError):
@@ -88,17 +90,35 @@ class PipelineJob:
         if not view["failed"]:
             hint = f"`turnout why {self.name}` tells more"
             return PipelineFailed(f"{self.name} {view['state']}: {counts}", hint=hint, job=self)
-        filters = [f"job = {self.name}", "state = failed"]
-        first = self._client.runs(filters, limit=_MOST_TOLD, from_end=True)[::-1]
-        told = "".join(f"\n  {_called(run)}: {run['message'] or run['reason']}" for run in first)
-        more = f"\n  and {view['failed'] - len(first)} more" if view["failed"] > len(first) else ""
+        first = _first_failed(self._client, view)
+        told = "".join(f"\n  {line}" for line in _told(first, view["failed"]))
         hint = (
             f"`turnout logs {first[0]['name']}` shows what it printed, `turnout why {self.name}` tells more, "
             f"`turnout resume {self.name}` tries again"
         )
-        return PipelineFailed(f"{self.name} {view['state']}: {counts}{told}{more}", hint=hint, job=self)
+        return PipelineFailed(f"{self.name} {view['state']}: {counts}{told}", hint=hint, job=self)
+
+
+def first_failures(client: Client, view: View) -> list[str]:
+    """For people, a line each: the first runs that failed of a job of which this is the view, and how; how many more
+    there are."""
+    return _told(_first_failed(client, view), view["failed"]) if view["failed"] else []
+
+
+def _first_failed(client: Client, view: View) -> list[View]:
+    """Those that others took the place of, when it was resumed, are listed as well: they are the oldest."""
+    filters, count = [f"job = {view['name']}", "state = failed"], view["failed"]
+    if count > _MOST_READ:
+        return client.runs(filters, limit=_MOST_TOLD, from_end=True)[::-1]
+    return client.runs(filters, limit=count)[::-1][:_MOST_TOLD]
+
+
+def _told(failed: Sequence[View], count: int) -> list[str]:
+    lines = [f"{_called(run)}: {run['message'] or run['reason']}" for run in failed]
+    return [*lines, f"and {count - len(failed)} more"] if count > len(failed) else lines
 
 
 def _called(run: View) -> str:
     values = ",".join(f"{name}={value}" for name, value in run["params"].items())
-    return f"{run['label'] or ''}{f'[{values}]' if values else ''} ({run['name']})"
+    called = f"{run['label'] or ''}{f'[{values}]' if values else ''}"
+    return f"{called} ({run['name']})" if called else str(run["name"])

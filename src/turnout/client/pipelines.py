@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +11,8 @@ from typing import Any
 from turnout.client import ask, functions
 from turnout.client.in_common import InCommon, Once
 from turnout.client.preparing import Hub, Prepared, Wish, prepare
-from turnout.errors import InvalidInput, TurnoutError
+from turnout.client.search_file import JOB_KEYS
+from turnout.errors import InvalidInput, TurnoutError, about
 from turnout.home import Home
 from turnout.model.acyclic import acyclic
 from turnout.model.ids import check_label
@@ -19,6 +20,10 @@ from turnout.model.pipeline import PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, RunSpec
 from turnout.pipeline.native.late import LateStep
 from turnout.pipeline.plan import CALL, Plan, RunPlan, StepPlan, name_of, taking_arguments
+
+
+def by_its_name(step: str, key: str | None) -> str:
+    return f"step {step}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,8 @@ class PipelineWish:
     """the job of an earlier pipeline, whose results are taken over"""
     shared: str = ""
     """the directory, which all nodes see, that all of it is done in"""
+    where: Callable[[str, str | None], str] = by_its_name
+    """how errors call a step, or one of its keys"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,7 @@ def _prepare(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool) -> Pr
     def made(steps: Sequence[StepPlan]) -> Prepared:
         prepared = prepare(_commands(wish, steps), home, cwd, remember=remember, common=common)
         for step in steps:
-            with _naming(step):
+            with _naming(wish, step), about("function"):
                 _check_function(step, prepared)
         return prepared
 
@@ -96,11 +103,11 @@ def _prepare(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool) -> Pr
     notify = ask.notice(wish.notify)
     for steps in _in_groups(wish):
         try:
-            with _naming(*steps):
+            with _naming(wish, *steps):
                 prepared = made(steps)
         except TurnoutError:
             for step in steps:
-                with _naming(step):
+                with _naming(wish, step):
                     made([step])
             raise
         is_own = wish.steps[steps[0].name].notify is not None
@@ -116,14 +123,18 @@ def _prepare(wish: PipelineWish, home: Home, cwd: Path, *, remember: bool) -> Pr
 
 
 @contextmanager
-def _naming(*steps: StepPlan) -> Iterator[None]:
-    """What is raised here says of which step it is, if there is but one."""
+def _naming(wish: PipelineWish, *steps: StepPlan) -> Iterator[None]:
+    """What is raised here says of which step it is, and which of its keys, if there is but one."""
     try:
         yield
     except TurnoutError as error:
-        if len(steps) > 1 or error.message.startswith(f"step {steps[0].name}: "):
+        if len(steps) > 1 or error.key == "":
             raise
-        raise type(error)(f"step {steps[0].name}: {error.message}", hint=error.hint) from error
+        option, _, rest = error.message.partition(" ")  # what is checked for the command line begins with its option
+        is_option = option.startswith("--") and option[2:] in JOB_KEYS
+        key, what = (option[2:], rest) if is_option else (error.key, error.message)
+        with about(""):
+            raise type(error)(f"{wish.where(steps[0].name, key)}: {what}", hint=error.hint) from error
 
 
 def _in_groups(wish: PipelineWish) -> Iterable[Sequence[StepPlan]]:
@@ -152,13 +163,15 @@ def _commands(wish: PipelineWish, steps: Sequence[StepPlan]) -> Wish:
     if asked.notify is None:
         asked = replace(asked, notify=wish.notify)
     if asked.also and asked.search is None:
-        raise InvalidInput("only a step with a search may have several targets", hint="write one: `target: NAME`")
+        with about("target"):
+            raise InvalidInput("only a step with a search may have several targets", hint="write one: `target: NAME`")
     if wish.shared:
         asked = replace(asked, shared=wish.shared, snapshot=False)
     count = sum(len(step.runs) for step in steps)
     if asked.search is not None and count > 1:
         hint = "let the search vary what `matrix:` or `each:` does, or make it several steps"
-        raise InvalidInput(f"a search has one command, and this has {count}", hint=hint)
+        with about("search"):
+            raise InvalidInput(f"a search has one command, and this has {count}", hint=hint)
     commands = [argv for step in steps for argv in ([run.argv for run in _known(step)] or [_stand_in(step)])]
     if asked.search is not None and _known(steps[0]):
         return replace(asked, command=taking_arguments(commands[0]))

@@ -17,7 +17,7 @@ from turnout.client.in_common import InCommon
 from turnout.client.layout import Layout, code_dirs, tree_path
 from turnout.client.searching import SearchWish
 from turnout.config import by_path
-from turnout.errors import InvalidInput, NotFound, SnapshotRefused
+from turnout.errors import InvalidInput, NotFound, SnapshotRefused, about
 from turnout.home import Home
 from turnout.model.container import Container
 from turnout.model.ids import check_env_key, check_label, check_tag_key
@@ -144,19 +144,24 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True, common:
     Raises InvalidInput, NotFound or SnapshotRefused.
     """
     known = InCommon() if common is None else common
-    settings = _settings(wish, home, cwd, known)
-    _check_target(settings.general.target, settings)
+    with about(""):
+        settings = _settings(wish, home, cwd, known)
+    with about("target"):
+        _check_target(settings.general.target, settings)
     if wish.nodes is None and wish.search is None and not wish.is_step:
         wish = replace(wish, nodes=settings.targets[settings.general.target].nodes)
-    target = replace(served(settings.general.target, settings), **wish.terms)
-    others = _others(wish, settings)
+    with about("target"):
+        target = replace(served(settings.general.target, settings), **wish.terms)
+        others = _others(wish, settings)
     layout, setup, container = _surroundings(wish, settings, cwd)
     spec = _specify(wish, settings, layout, setup, container, known)
-    spec = with_secrets(spec, home, is_here=target.service == "local")
+    with about("env"):
+        spec = with_secrets(spec, home, is_here=target.service == "local")
     if wish.code_dirs and not wish.snapshot:
         raise InvalidInput("--no-snapshot and --code-dir exclude each other", hint="leave one of them out")
     check(replace(spec, data=None, model=None))  # those are bound to their files when they are delivered
-    sampler = named_samplers.named(wish.search, settings)
+    with about("search"):
+        sampler = named_samplers.named(wish.search, settings)
     if not wish.snapshot:
         if sampler is not None:
             named_samplers.check_frozen(sampler)
@@ -179,7 +184,8 @@ def prepare(wish: Wish, home: Home, cwd: Path, *, remember: bool = True, common:
                 found = capture(place, cache=cache, limits=limits, allow_secrets=allowed, omit=omit)
         except SnapshotRefused as error:
             hint = f"{error.hint}\nto run without the files: `--no-snapshot`"
-            raise SnapshotRefused(error.message, hint=hint) from error
+            with about(""):
+                raise SnapshotRefused(error.message, hint=hint) from error
         return known.frozen.setdefault(key, found)
 
     tree = (tuple(layout.dirs), tuple(code.code_omit), allowed, layout.working_dir)
@@ -221,7 +227,8 @@ def _checked(frozen: Joined, layout: Layout) -> Joined:
     inside = layout.working_dir
     if inside and not any(entry.path.startswith(f"{inside}/") for entry in frozen.entries):
         hint = "check --working-dir; it is a directory among the frozen files"
-        raise InvalidInput(f"no directory {inside!r} in what is frozen", hint=hint)
+        with about("working-dir"):
+            raise InvalidInput(f"no directory {inside!r} in what is frozen", hint=hint)
     return frozen
 
 
@@ -230,14 +237,17 @@ def _surroundings(
 ) -> tuple[Layout, Setup | None, Container | None]:
     """Where the runs' files are and come from, what is installed for them, and what they are executed in."""
     target = settings.targets[settings.general.target]
-    setup = setups.specify(wish.setup or target.setup, settings.setups, python=ask.python_here())
+    with about("setup"):
+        setup = setups.specify(wish.setup or target.setup, settings.setups, python=ask.python_here())
     of_setup = settings.setups[setup.name].docker if setup is not None else None
-    container = containers.specify(wish.docker, setup, of_setup, target.docker)
+    with about("docker"):
+        container = containers.specify(wish.docker, setup, of_setup, target.docker)
     is_here = _is_here(wish, settings) and container is None  # an image has programs of its own
     default_env = settings.general.default_env if container is None else None
+    with about("working-dir"):
+        working_dir = tree_path(settings.code.working_dir or "", "the working directory")
     layout = Layout(
-        cwd=cwd, dirs=code_dirs(settings.code.code_dirs, cwd),
-        working_dir=tree_path(settings.code.working_dir or "", "the working directory"),
+        cwd=cwd, dirs=code_dirs(settings.code.code_dirs, cwd), working_dir=working_dir,
         activation=() if setup else pythons.active_here() if is_here else pythons.named(default_env),
         python=_python(setup, default_env, is_here) or wish.python,
         has_programs=is_here and setup is None,
@@ -281,17 +291,17 @@ def _specify(
     general = settings.general
     target, experiment, workspace = general.target, general.experiment, general.workspace
     for kind, label in (("experiment", experiment), ("workspace", workspace)):
-        check_label(label, kind)
+        with about(kind):
+            check_label(label, kind)
     if wish.name is not None:
-        check_label(wish.name, "run name")
-    for key, value in wish.tags.items():
-        check_tag_key(key)
-        if value.encode(errors="ignore").decode() != value:
-            raise InvalidInput(f"the value of tag {key!r} is not text", hint="give it in UTF-8")
-    check_amount(wish.tags, "the tags")
+        with about("name"):
+            check_label(wish.name, "run name")
+    with about("tags"):
+        _check_tags(wish.tags)
     env = {**general.env_vars, **wish.env}
-    for key in env:
-        check_env_key(key)
+    with about("env"):
+        for key in env:
+            check_env_key(key)
     what = ask.understand(list(wish.command), wish.multi, layout, settings.commands, wish.several)
     parent_script, parent_script_path = ask.parent_script(wish.parent_script, layout)
     is_here = _is_here(wish, settings)
@@ -300,7 +310,8 @@ def _specify(
     asked = inputs.Asked(share=wish.model, action=wish.model_action)
     model = inputs.specify("model", settings.model, asked, cwd=layout.cwd, is_here=is_here)
     after = (*settings.after_files.after_dirs, *(f"!{pattern}" for pattern in settings.after_files.after_omit))
-    search = _search(wish, settings, what.runs, layout.cwd)
+    with about("search"):
+        search = _search(wish, settings, what.runs, layout.cwd)
     repeat, total = _children(wish, len(what.runs)) if search is None else (1, None)
     return JobSpec(
         kind=what.kind, display=what.display, runs=_with_params(what.runs, wish.params), script=what.script,
@@ -317,6 +328,14 @@ def _specify(
         container=container,
         working_dir=layout.working_dir, after=after, search=search, shared=wish.shared,
     )  # fmt: skip
+
+
+def _check_tags(tags: Mapping[str, str]) -> None:
+    for key, value in tags.items():
+        check_tag_key(key)
+        if value.encode(errors="ignore").decode() != value:
+            raise InvalidInput(f"the value of tag {key!r} is not text", hint="give it in UTF-8")
+    check_amount(tags, "the tags")
 
 
 def _with_params(runs: tuple[RunSpec, ...], params: Mapping[str, Any]) -> tuple[RunSpec, ...]:

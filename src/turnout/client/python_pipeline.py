@@ -19,8 +19,9 @@ from pathlib import Path
 
 from turnout.client import ask, plan_text, search_file
 from turnout.client.client import Client
+from turnout.client.job_keys import alike
 from turnout.client.module_text import Module
-from turnout.client.pipeline_file import alike, files_in, shared_directory
+from turnout.client.pipeline_file import files_in, shared_directory
 from turnout.client.pipeline_job import PipelineJob
 from turnout.client.pipelines import PipelineWish, PreparedPipeline, prepare_pipeline
 from turnout.client.preparing import Wish
@@ -30,6 +31,7 @@ from turnout.model.ids import check_label, check_tag_key
 from turnout.pipeline import native
 from turnout.pipeline.native.builder import Function
 from turnout.pipeline.native.model import Step
+from turnout.pipeline.native.plain import plain
 from turnout.pipeline.plan import Plan
 
 
@@ -55,7 +57,7 @@ class Pipeline(native.Builder):
         self._fail_fast = fail_fast
         self._shared = "" if shared is None else shared_directory(current_directory() / shared)
         self._home = Home.from_env() if home is None else Home(Path(home).absolute())
-        self._job = {key.replace("_", "-"): value for key, value in job.items()}
+        self._job = {key.replace("_", "-"): plain(value) for key, value in job.items()}
         self._wish(self._job)
 
     def plan(self) -> Plan:

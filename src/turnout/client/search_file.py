@@ -32,6 +32,7 @@ _SEARCH = (
 T = TypeVar("T")
 _OF = ("last", "min", "max")
 _LONGEST = 60  # of what is shown of a value that is none
+_LONGEST_PATH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,19 @@ def from_mapping(content: Mapping[str, Any], directory: Path, command: tuple[str
             raise InvalidInput("search: is no block of names and values", hint="write `space:` and more below it")
         _check_names(block, _SEARCH, "search.")
         wish = replace(wish, search=_search(block, directory))
-    return JobFile(wish, (directory / (_text(content, "code") or ".")).resolve())
+    return JobFile(wish, _code(content, directory))
+
+
+def _code(content: Mapping[str, Any], directory: Path) -> Path:
+    text = _text(content, "code") or "."
+    try:
+        found = (directory / text).resolve()
+        if found.is_dir():
+            return found
+    except (OSError, ValueError):  # it can be no path
+        pass
+    what = f"code: there is no directory {str(directory / text)[:_LONGEST_PATH]!r}"
+    raise InvalidInput(what, hint="it is looked for from where the file is")
 
 
 def _options(content: Mapping[str, Any], command: tuple[str, ...]) -> Wish:

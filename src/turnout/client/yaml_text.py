@@ -13,6 +13,7 @@ from turnout.model.acyclic import acyclic
 _BRACKETS = re.compile(r"[\[{\]}]")
 _DEEP = re.compile(r"^[ ?:-]{400}", re.MULTILINE)
 _DEEPEST = 1000
+_LONGEST = 40  # of what is shown of a value
 _LARGE = 1 << 20  # characters, of which the slow loader makes minutes
 _FAST = getattr(yaml, "CSafeLoader", None)
 _TAG = "tag:yaml.org,2002:"
@@ -24,8 +25,8 @@ class WrittenTwice(yaml.MarkedYAMLError):
 
 
 def read_yaml(text: str) -> Any:
-    """YAMLError also for what PyYAML lets through: a name that is there twice, a date that is none, an integer of
-    thousands of digits, thousands of brackets in each other."""
+    """YAMLError also for what PyYAML lets through: a name that is there twice, or is none, a date that is none, an
+    integer of thousands of digits, half a character, thousands of brackets in each other."""
     try:
         with acyclic():
             return _read(text)
@@ -41,10 +42,15 @@ def _read(text: str) -> Any:
         return _built(_loader(text))
     except WrittenTwice:
         raise
-    except yaml.YAMLError:
-        if len(text) > _LARGE:
+    except yaml.YAMLError as error:
+        if len(text) > _LARGE or _is_half_a_character(error):
             raise
     return _built(yaml.SafeLoader(text))  # it says better what is wrong
+
+
+def _is_half_a_character(error: yaml.YAMLError) -> bool:
+    r"""Of ``"\ud800"`` PyYAML makes a text that can be neither written nor shown."""
+    return "Unicode character escape" in str(getattr(error, "problem", ""))
 
 
 def _loader(text: str) -> Any:
@@ -78,7 +84,7 @@ class _Builder:
         if node.tag == _TEXT:
             return node.value
         if isinstance(node, yaml.ScalarNode):
-            return self._loader.construct_object(node)
+            return self._scalar(node)
         if id(node) in self._made:
             return self._made[id(node)]
         if node.tag == _LIST:
@@ -91,8 +97,19 @@ class _Builder:
             return names
         return self._loader.construct_object(node, deep=True)
 
+    def _scalar(self, node: Any) -> Any:
+        try:
+            return self._loader.construct_object(node)
+        except (ValueError, LookupError, AttributeError, TypeError) as error:
+            what = f"{node.value[:_LONGEST]} is not what it looks like: {error}"
+            raise yaml.MarkedYAMLError(problem=what, problem_mark=node.start_mark) from error
+
     def _fill(self, names: dict[Any, Any], node: Any) -> None:
         own = [pair for pair in node.value if pair[0].tag != _MERGE]
+        for key, _ in own:
+            if not isinstance(key, yaml.ScalarNode):
+                what = "what stands in braces or brackets here is no name; a text that begins with one is put in quotes"
+                raise yaml.MarkedYAMLError(problem=what, problem_mark=key.start_mark)
         found = {self.value(key): self.value(value) for key, value in own}
         if len(found) < len(own):
             self._tell_twice([key for key, _ in own])
@@ -103,14 +120,13 @@ class _Builder:
         names.update(found)
 
     def _tell_twice(self, keys: Sequence[Any]) -> None:
-        lines: dict[Any, int] = {}
+        first: dict[Any, Any] = {}
         for key in keys:
-            name = self.value(key)
-            if name in lines:
-                raise WrittenTwice(
-                    problem=f"{name!r} is there already, in line {lines[name]}", problem_mark=key.start_mark
-                )
-            lines[name] = key.start_mark.line + 1
+            other = first.setdefault(self.value(key), key)
+            if other is not key:
+                there = "there already" if other.value == key.value else f"the same as {other.value!r}, which is there"
+                what = f"{key.value!r} is {there}, in line {other.start_mark.line + 1}"
+                raise WrittenTwice(problem=what, problem_mark=key.start_mark)
 
 
 class Lines:

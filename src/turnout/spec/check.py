@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from turnout.errors import InvalidInput
 from turnout.model.container import PULLS
@@ -21,6 +21,7 @@ MOST_NODES = 10_000
 _MOST_TARGETS = 100
 #: Options of a container's ``run`` by which it is found and ended with its run; ``-itd`` is three in one.
 _OURS = re.compile(r"--(name|cidfile|detach)(=.*)?|--rm=.*|-[itPq]*d.*", re.DOTALL)
+_TOO_LARGE = 2**53  # from here on, a float is not every whole number
 _INSTEAD = (
     "put large values into a file; in a step, a `command` that is a text takes any number of files:"
     " printf '%s\\n' {inputs} | xargs PROGRAM"
@@ -33,7 +34,9 @@ def check(spec: JobSpec) -> None:
     if problems:
         first = problems[0]
         message = "; ".join(problem.message for problem in problems[:20])
-        raise InvalidInput(message, hint=first.hint)
+        error = InvalidInput(message, hint=first.hint)
+        error.key = first.key if all(problem.key == first.key for problem in problems) else None
+        raise error
 
 
 def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
@@ -50,7 +53,13 @@ def _problems(spec: JobSpec) -> Iterator[InvalidInput]:
     yield from _named(spec)
     yield from _texts(spec)
     yield from _numbers(spec)
-    yield from _searched(spec)
+    yield from _about("search", _searched(spec))
+
+
+def _about(key: str, problems: Iterable[InvalidInput]) -> Iterator[InvalidInput]:
+    for each in problems:
+        each.key = each.key or key
+        yield each
 
 
 def _searched(spec: JobSpec) -> Iterator[InvalidInput]:
@@ -150,7 +159,7 @@ def _surroundings(spec: JobSpec) -> Iterator[InvalidInput]:
         if not _is_text(spec.setup.activate):
             what = f"the activate lines of setup {spec.setup.name!r} are not UTF-8 text"
             yield InvalidInput(what, hint="save turnout.yaml as UTF-8")
-    yield from _container(spec)
+    yield from _about("docker", _container(spec))
     for pattern in spec.after:
         yield from _caught(check_pattern, pattern.removeprefix("!"))
     if spec.shared and (not spec.shared.startswith("/") or "\0" in spec.shared):
@@ -232,8 +241,10 @@ def _numbers(spec: JobSpec) -> Iterator[InvalidInput]:
         ("--retry", spec.retry.failures, 0),
         ("--grace", spec.grace, 0),
     ):
-        if value is not None and not least <= value < 2**53:
-            what = f"{name} must be at least {least:g}, not {value:g}"
+        if value is not None and not least <= value < _TOO_LARGE:
+            what = (
+                f"{name} is too large" if value >= _TOO_LARGE else f"{name} must be at least {least:g}, not {value:g}"
+            )
             yield InvalidInput(what, hint=f"give another number, or leave {name} out")
     if need.gpu_memory is not None and not need.gpus:
         yield InvalidInput("--gpu-memory is of each GPU, and none is asked for", hint="say how many, --gpus 1")

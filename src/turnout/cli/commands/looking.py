@@ -53,7 +53,8 @@ def open_(name: str, only_print: bool, json: bool) -> None:
 def attach(name: str, tail: int, json: bool) -> int:
     """Show the recent output, then what comes, until the run or job is over. Ctrl-C leaves; the run goes on.
 
-    Of several runs, each line stands behind the name of its run.
+    Of several runs, each line stands behind the name of its run. Exits with the run's own code, or that of the first
+    that failed; with 1 if a search or a pipeline failed.
     """
     from turnout.cli import look
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from turnout.compat.metapipe.needs import before, jobs_of
 from turnout.errors import InvalidInput
 from turnout.pipeline.plan import Left, Plan, RunPlan, StepPlan
 
@@ -59,9 +60,9 @@ class CommandTemplate:
 
 def templates_of(plan: Plan) -> list[CommandTemplate]:
     """In an order in which each comes after those it depends on."""
-    labels = {step.name: tuple(run.label for run in step.runs) for step in plan.steps}
+    jobs = jobs_of(plan)
     return [
-        CommandTemplate(alias=step.name, plan=step, depends_on=_steps(step), commands=_commands(step, labels))
+        CommandTemplate(alias=step.name, plan=step, depends_on=_steps(step), commands=_commands(step, jobs))
         for step in plan.steps
     ]
 
@@ -70,12 +71,8 @@ def _steps(step: StepPlan) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*step.needs, *step.follows, *(place.step for run in step.runs for place in run.needs)]))
 
 
-def _commands(step: StepPlan, labels: Mapping[str, Sequence[str]]) -> tuple[Command, ...]:
-    whole = [label for name in step.needs for label in labels[name]]
-    return tuple(
-        _command(run, tuple(dict.fromkeys([*(labels[place.step][place.run] for place in run.needs), *whole])))
-        for run in step.runs
-    )
+def _commands(step: StepPlan, jobs: Mapping[str, Sequence[str]]) -> tuple[Command, ...]:
+    return tuple(_command(run, tuple(before(step, number, jobs))) for number, run in enumerate(step.runs))
 
 
 def _command(run: RunPlan, after: tuple[str, ...]) -> Command:

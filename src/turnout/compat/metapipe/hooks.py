@@ -19,6 +19,10 @@ class Hooks:
         """Of a class, or of an instance; None: of `JobQueue`. InvalidInput when it cannot be made."""
         self.made = _made(JobQueue) if queue is None else _made(queue) if isinstance(queue, type) else queue
         _give_lists(self.made)
+        for name in _LISTS:
+            if not isinstance(getattr(self.made, name, None), list):
+                what = f"the queue {type(self.made).__name__} has a {name} that is no list"
+                raise InvalidInput(what, hint="leave it out, or let it be a list")
 
     @property
     def waiting(self) -> list[Any]:

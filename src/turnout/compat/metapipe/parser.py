@@ -37,7 +37,7 @@ class Parser:
         names all that is wrong, each with line and column. What may have been meant otherwise is logged."""
         try:
             file = metapipe.parse(self._text, self._name)
-            plan = metapipe.plan(file, partial(files_matching, directory=str(cwd or ".")))
+            plan = metapipe.plan(file, partial(files_matching, directory=str(cwd or ".")), in_place=True)
         except InvalidInput as error:
             raise ValueError(in_words(error)) from error
         self._keep(file, plan.notes)

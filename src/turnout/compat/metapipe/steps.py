@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from turnout.compat.metapipe.commands import Command, CommandTemplate, files_matching
+from turnout.compat.metapipe.needs import all_of, make_known
 from turnout.pipeline.plan import Left
 
 JobClass = Callable[[str, Command, list[str]], Any]
@@ -50,10 +51,11 @@ class Steps:
     def _make(self, template: CommandTemplate, commands: Sequence[Command]) -> list[Any]:
         jobs = []
         for command in commands:
-            after = list(command.depends_on)
-            after += [step for step in template.depends_on if not any(each.startswith(f"{step}.") for each in after)]
+            after = all_of(template.depends_on, self._made) if template.is_late else list(command.depends_on)
             jobs.append(self._job_class(command.alias, command, after))
         self._made[template.alias] = tuple(job.alias for job in jobs)
+        if template.is_late:
+            make_known(template.alias, self._made[template.alias], self._known.values())
         self._known |= {job.alias: job for job in jobs}
         return jobs
 

@@ -10,6 +10,7 @@ from turnout.pipeline.metapipe.file import File
 from turnout.pipeline.metapipe.filling import Found, name_of, runs_of, whole
 from turnout.pipeline.metapipe.late import LateStep
 from turnout.pipeline.metapipe.ordering import ordered
+from turnout.pipeline.metapipe.outputs import left_elsewhere, left_twice, left_within
 from turnout.pipeline.metapipe.patterns import is_pattern, matcher, may_meet
 from turnout.pipeline.metapipe.problem import problem, shown, together
 from turnout.pipeline.metapipe.sources import Sources
@@ -27,8 +28,10 @@ from turnout.pipeline.metapipe.template import (
 from turnout.pipeline.plan import Place, Plan, StepPlan
 
 
-def plan(file: File, glob: Callable[[str], Sequence[str]]) -> Plan:
+def plan(file: File, glob: Callable[[str], Sequence[str]], *, in_place: bool = False) -> Plan:
     """What `file` comes to. `glob` gives what there is in the project that matches a path or pattern, sorted by name.
+    With `in_place` all is done there, where the files of the project are: outputs may lie elsewhere, and in directories
+    that others leave.
 
     Raises InvalidInput that names every problem that can be known before anything begins. The argv of a run is its
     script, see `runs_of`; what it leaves by ``{o:PATTERN}`` is a pattern in its outputs.
@@ -36,7 +39,9 @@ def plan(file: File, glob: Callable[[str], Sequence[str]]) -> Plan:
     sources = Sources(file, glob)
     templates = [template_of(file, command, partial(sources.look_up, command)) for command in file.commands]
     sources.note_unused()
-    problems = [*sources.problems, *sources.left_twice()]
+    problems = [*sources.problems, *left_twice(sources)]
+    if not in_place:
+        problems += [*left_within(sources, templates), *left_elsewhere(sources)]
     try:
         templates = ordered(templates)
     except InvalidInput as error:

@@ -11,6 +11,7 @@ from turnout.pipeline.metapipe.file import Command, Entry, File, Inputs, Item, S
 from turnout.pipeline.metapipe.patterns import is_pattern, may_meet, plain
 from turnout.pipeline.metapipe.problem import place, problem, shown
 from turnout.pipeline.metapipe.template import Declared, Given, Leaving, Made, Matching, Named, Source, outputs_of
+from turnout.pipeline.native.paths import clean
 
 _MADE = re.compile(r"([0-9]{1,9})\.(?:([0-9]{1,9})|\*)(?:-([0-9]{1,9}))?")
 _ALIAS = re.compile(r"[A-Za-z0-9]+")
@@ -31,8 +32,8 @@ class Sources:
             str(command.number): outputs_of(file, command) for command in file.commands
         }
         self._declared: dict[str, list[str]] = {}  # a path or pattern -> the steps that say they leave it
-        for step, output in self._declarations():
-            self._declared.setdefault(plain(output.pattern), []).append(step)
+        for step, output in self.declarations():
+            self._declared.setdefault(output.pattern, []).append(step)
         self._guesses = {pattern: steps for pattern, steps in self._declared.items() if is_pattern(pattern)}
 
     def look_up(self, command: Command, inputs: Inputs, item: Item) -> Source:
@@ -50,19 +51,15 @@ class Sources:
                 where = place(self._file.name, entry.spot)
                 self.notes.append(f"{where}: {shown(entry.value)} does not exist; no command reads it")
 
-    def left_twice(self) -> Iterator[InvalidInput]:
-        """Files that two commands say they leave."""
-        for step, output in self._declarations():
-            path = plain(output.pattern)
-            named = self._named(path, output.where)
-            others = [named.step] if named is not None else self._declared[path]
-            if output.is_one_file and others[0] != step:
-                what = f"{shown(path)} is what command {others[0]} leaves, too"
-                yield problem(output.where, what, "let one of them leave another file")
-
-    def _declarations(self) -> Iterator[tuple[str, Declared]]:
+    def declarations(self) -> Iterator[tuple[str, Declared]]:
+        """What commands name themselves that they leave, each with its step."""
         for step, outputs in self.outputs.items():
             yield from ((step, output) for output in outputs if isinstance(output, Declared))
+
+    def makers(self, path: str) -> Sequence[str]:
+        """The steps that say they leave it: those one of whose runs gives it such a name, else those that name it."""
+        named = self._named(path, "")
+        return [named.step] if named is not None else self._declared.get(path, ())
 
     def _look_up(self, command: Command, inputs: Inputs, item: Item) -> Source:
         entry = self._file.files.get(item.text)
@@ -82,9 +79,10 @@ class Sources:
 
     def _path(self, command: Command, path: str, spot: Spot) -> Source | None:
         own, where = str(command.number), place(self._file.name, spot)
-        written = tuple(step for step in self._declared.get(plain(path), ()) if step != own)
+        tidy = clean(path)
+        written = tuple(step for step in self._declared.get(tidy, ()) if step != own)
         if written:
-            return Matching(where, path, written)
+            return Matching(where, tidy if is_pattern(path) else path, written)  # a name stays as it is written
         named = self._named(path, where)
         if named is not None:
             return named

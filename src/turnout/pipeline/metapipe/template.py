@@ -11,6 +11,7 @@ from turnout.pipeline.metapipe.file import Command, File, Inputs, Item, Output
 from turnout.pipeline.metapipe.patterns import is_pattern
 from turnout.pipeline.metapipe.problem import place
 from turnout.pipeline.metapipe.quoting import Quotes, Scanner
+from turnout.pipeline.native.paths import clean
 
 _WORDS = re.compile(r"(\s+)")
 _BEGINS_COMMENT = re.compile(r"(?:^|\s)#\Z")
@@ -89,7 +90,7 @@ class Named(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """An output that the command names itself: a path, or a pattern."""
+    """An output that the command names itself: a path, or a pattern, without ``./``, ``x/../`` and doubled slashes."""
 
     pattern: str
     where: str
@@ -130,7 +131,7 @@ def outputs_of(file: File, command: Command) -> tuple[Leaving, ...]:
     """What each of the command's outputs is called, in their order."""
     is_one = len(command.outputs) == 1
     return tuple(
-        Declared(output.glob, place(file.name, output.spot))
+        Declared(clean(output.glob), place(file.name, output.spot))
         if output.glob
         else Named(f"mp.{command.number}.", f"{'' if is_one else f'-{number}'}.output{output.extension}")
         for number, output in enumerate(command.outputs, 1)
@@ -153,7 +154,7 @@ def template_of(file: File, command: Command, look_up: Callable[[Inputs, Item], 
             parts.append(Hole(place(file.name, part.spot), part.written, groups, part.each, scanner.quotes))
         else:
             output = next(rest)
-            parts.append(output if isinstance(output, Named) else output.pattern)
+            parts.append(output if isinstance(output, Named) else part.glob)
         scanner.skip()
     step = str(command.number)
     return Template(step=step, head=heading(file, command), parts=tuple(parts), outputs=outputs)

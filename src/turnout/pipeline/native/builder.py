@@ -16,13 +16,17 @@ from types import ModuleType
 
 from turnout.errors import InvalidInput
 from turnout.pipeline.native.model import Pipeline, Step
+from turnout.pipeline.native.plain import PathLike, plain
 from turnout.pipeline.native.problems import Problems
 from turnout.pipeline.native.reading import check_name, read_step
-from turnout.pipeline.plan import Value
 
 Named = Step | str
-Matrix = Mapping[str, Iterable[Value] | Value]
+Matrix = Mapping[str, object]
+"""Of each name a value, or whatever has several"""
+Path = str | PathLike
 Function = Callable[..., object]
+#: What has parts, and is one value, or none.
+_NO_SEVERAL = (str, bytes, Mapping)
 
 
 class Builder:
@@ -42,16 +46,17 @@ class Builder:
         args: Mapping[str, object] | None = None,
         needs: Named | Sequence[Named] = (),
         matrix: Matrix | Sequence[Matrix] | None = None,
-        each: Named | None = None,
+        each: Named | PathLike | None = None,
         collect: Named | Sequence[Named] = (),
-        inputs: str | Sequence[str] | Mapping[str, str] | None = None,
-        outputs: str | Sequence[str] | Mapping[str, str] | None = None,
+        inputs: Path | Sequence[Path] | Mapping[str, Path] | None = None,
+        outputs: Path | Sequence[Path] | Mapping[str, Path] | None = None,
         when: str | None = None,
         **job: object,
     ) -> Step:
         """A step, as a file has it; steps may be named, or be given themselves. `function` is ``module:name``, or the
         function if it can be imported from where it is defined; that may stand in the place of the command, too. In
-        names of options of the job, ``_`` is ``-``: ``gpu_memory="16G"``. InvalidInput."""
+        names of options of the job, ``_`` is ``-``: ``gpu_memory="16G"``. Paths, and numbers and arrays of numpy's, are
+        what they are as `plain` has it. InvalidInput."""
         if callable(command) and function is None:
             command, function = None, command
         content: dict[str, object] = {key.replace("_", "-"): value for key, value in job.items()}
@@ -63,7 +68,7 @@ class Builder:
         )  # fmt: skip
         problems = Problems("")
         check_name(name, self._steps, problems)
-        step = read_step(name, content, self._job_keys, problems)
+        step = read_step(name, {key: plain(value) for key, value in content.items()}, self._job_keys, problems)
         problems.check()
         self._check(step)
         self._steps[name] = step
@@ -99,6 +104,6 @@ def _names(steps: Named | Sequence[Named]) -> list[str]:
 def _row(matrix: Matrix) -> dict[str, object]:
     """Of a range, or whatever else has values, the values."""
     return {
-        name: list(values) if isinstance(values, Iterable) and not isinstance(values, str) else values
-        for name, values in matrix.items()
+        name: list(values) if isinstance(values, Iterable) and not isinstance(values, _NO_SEVERAL) else values
+        for name, values in ((name, plain(given)) for name, given in matrix.items())
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import posixpath
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
-from turnout.pipeline.native.paths import ANY, escape, fixed_beginning, is_pattern, matcher, may_meet
+from turnout.pipeline.native.paths import ANY, above, escape, fixed_beginning, is_pattern, matcher, may_meet
 from turnout.pipeline.plan import Place
 
 Glob = Callable[[str], Sequence[str]]
@@ -51,6 +52,15 @@ class Unsure(NamedTuple):
     run: int | None
 
 
+class Within(NamedTuple):
+    """A path or pattern that one run leaves, and the directory in which that is, which another leaves."""
+
+    path: str
+    maker: Place
+    directory: str
+    owner: Place
+
+
 class Catalogue:
     """The outputs of all steps: paths that are known, and patterns of those that are not. A path may turn out to be a
     directory, which stands for all it holds."""
@@ -75,9 +85,32 @@ class Catalogue:
         first = self._patterns.setdefault(unsure.pattern, unsure)
         return None if first is unsure else first
 
+    def within_others(self) -> Iterator[Within]:
+        """What one run leaves in that which another leaves: both may leave it, or the other's is a file, and this
+        cannot be. For when all are added."""
+        directories: set[str] = set()
+        for path in chain(self.paths, self._unsure):
+            while (path := path.rpartition("/")[0]) and path not in directories:
+                directories.add(path)
+        if directories.isdisjoint(self.paths):
+            return
+        known = [(path, path, maker) for path, maker in self.paths.items()]
+        known += [
+            (each.pattern, beginning, Place(each.step, each.run))
+            for beginning, found in self._unsure.items()
+            for each in found
+            if each.run is not None
+        ]
+        for path, beginning, maker in known:
+            for directory in above(beginning):
+                owner = self.paths.get(directory, maker)
+                if owner != maker:
+                    yield Within(path, maker, directory, owner)
+                    break
+
     def makers(self, path: str) -> list[tuple[str, int | None]]:
         """Who leaves it: the run that says so, or all whose patterns match. None stands for some run of the step."""
-        ways = [path, *_above(path)]
+        ways = [path, *above(path)]
         for way in ways:
             if way in self.paths:
                 return [self.paths[way]]
@@ -104,7 +137,7 @@ class Catalogue:
 
     def unsure(self, pattern: str) -> list[str]:
         """Steps that may leave files which match, and nobody knows yet; each once."""
-        steps = {self.paths[above].step: None for above in _above(fixed_beginning(pattern)) if above in self.paths}
+        steps = {self.paths[each].step: None for each in above(fixed_beginning(pattern)) if each in self.paths}
         for of_beginning in self._unsure.values():
             for each in of_beginning:
                 if each.step not in steps and may_leave(each.pattern, pattern):
@@ -124,12 +157,4 @@ def may_leave(output: str, pattern: str) -> bool:
     what is in it, should it be a directory."""
     if is_pattern(output):
         return may_meet(output, pattern) or may_meet(f"{output}/**", pattern)
-    return bool(matcher(pattern)(output)) or output in _above(fixed_beginning(pattern))
-
-
-def _above(path: str) -> list[str]:
-    """The directories it is in."""
-    found = []
-    while (path := posixpath.dirname(path)) not in ("", "/"):
-        found.append(path)
-    return found
+    return bool(matcher(pattern)(output)) or output in above(fixed_beginning(pattern))

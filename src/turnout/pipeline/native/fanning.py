@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from turnout.pipeline.native import fans
-from turnout.pipeline.native.catalogue import Catalogue, Project, Unsure, may_leave
+from turnout.pipeline.native.catalogue import Catalogue, Project, Unsure, Within, may_leave
 from turnout.pipeline.native.fans import Row
 from turnout.pipeline.native.model import MOST_RUNS, Step
 from turnout.pipeline.native.outlining import Outline
@@ -78,6 +79,10 @@ class _Fanning:
                 self._found.outputs[name] = self._outputs(prepared, rows)
         for step in self._outline.broken:
             self._guess(step, entries(step.name, step.outputs, {}))
+        comes_after = cache(self._comes_after)
+        for each in self._found.catalogue.within_others():
+            if not comes_after(each.maker.step, each.owner.step):
+                self._tell_within(each)
         return self._found
 
     def _rows(self, prepared: Prepared) -> Sequence[Row] | None:
@@ -172,7 +177,7 @@ class _Fanning:
                 if why := objection(path):
                     self._refuse(place, path, why)
                 elif first := self._add(entry, path, run):
-                    self._tell_both(prepared, path, first, run)
+                    self._tell_both(path, first, run)
             found.append(outputs)
         return found
 
@@ -183,13 +188,29 @@ class _Fanning:
         first = self._found.catalogue.add_unsure(Unsure(path, run.step, run.run))
         return None if first is None or first.run is None else Place(first.step, first.run)
 
-    def _tell_both(self, prepared: Prepared, path: str, first: Place, second: Place) -> None:
-        one, other = (called(step, self._found.rows[step][run].label) for step, run in (first, second))
-        instead = "give one of them another path"
-        if first.step == second.step:
-            names = ", ".join(f"{{{name}}}" for name in prepared.names)
-            instead = f"put what tells the runs apart into the path: {names}"
-        self._problems.add(f"steps.{second.step}.outputs", f"{path} is written by {one} and by {other}", instead)
+    def _tell_both(self, path: str, first: Place, second: Place) -> None:
+        what = f"{path} is written by {self._called(first)} and by {self._called(second)}"
+        self._problems.add(f"steps.{second.step}.outputs", what, self._apart(first, second))
+
+    def _tell_within(self, found: Within) -> None:
+        inner, outer = self._called(found.maker), self._called(found.owner)
+        what = f"{found.path} of {inner} lies in {found.directory}, which {outer} writes"
+        self._problems.add(f"steps.{found.maker.step}.outputs", what, self._apart(found.owner, found.maker))
+
+    def _comes_after(self, step: str, other: str) -> bool:
+        """Whether the one adds to what the other left: it names it, or reads of that."""
+        steps_of = self._found.catalogue.steps_of
+        reads = (steps_of(entry.guess) for entry in self._outline.prepared[step].inputs)
+        return step != other and (step in self._outline.after(other) or any(other in steps for steps in reads))
+
+    def _called(self, run: Place) -> str:
+        return called(run.step, self._found.rows[run.step][run.run].label)
+
+    def _apart(self, one: Place, other: Place) -> str:
+        if one.step != other.step:
+            return "give one of them another path"
+        names = ", ".join(f"{{{name}}}" for name in self._outline.prepared[one.step].names)
+        return f"put what tells the runs apart into the path: {names}"
 
     def _refuse(self, place: str, path: str, why: str) -> None:
         self._problems.add(place, f"{path or 'an empty text'} {why}", "write a path below the directory of the run")

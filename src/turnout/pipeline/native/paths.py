@@ -61,6 +61,14 @@ def objection(path: str) -> str | None:
     return None
 
 
+def above(path: str) -> list[str]:
+    """The directories it is in."""
+    found = []
+    while (path := posixpath.dirname(path)) not in ("", "/"):
+        found.append(path)
+    return found
+
+
 def fixed_beginning(pattern: str) -> str:
     """What every path that matches begins with."""
     found = _WILD.search(pattern)
