@@ -78,6 +78,9 @@ WORDS = [
     ("printf '%s\\0' \"$(printf '%s.' {v})\"", "", "."),
     ("printf '%s\\0' \"$(printf '%s.' \"{v}\")\"", "", "."),
     ("printf '%s\\0' \"`printf '%s.' '{v}'`\"", "", "."),
+    ("printf '%s\\0' \"`printf '%s.' a{v}`\"", "a", "."),
+    ("printf '%s\\0' \"`printf '%s.' $'a{v}'`\"", "a", "."),
+    ("printf '%s\\0' \"`printf '%s.' \"{v}b\"`\"", "", "b."),
     ("printf '%s\\0' \"${none:-x}\"{v}", "x", ""),
     ("(printf '%s\\0' \"$((1 << 2))\"{v})", "4", ""),
     ("if [[ {v} == \"{v}\" && ${#HOME} -gt 0 ]]; then printf '%s\\0' {v}; fi # \" '", "", ""),
@@ -93,6 +96,7 @@ WORDS = [
 @example(value='it\'s "$(exit 3)" `exit 3` \\ $HOME ${HOME} *')
 @example(value="'")
 @example(value='"')
+@example(value='"{<(')
 @example(value="\\")
 @example(value="")
 def test_a_value_in_a_text_is_one_word(command: str, before: str, after: str, value: str) -> None:

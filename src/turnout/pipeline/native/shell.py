@@ -57,10 +57,12 @@ class Scanner:
     @property
     def quote(self) -> Quote:
         """For a value that stands here."""
+        depth = sum(frame.end == "`" for frame in self._frames)
+        if depth and self.kind in _IN_BACKTICKS:
+            return _IN_BACKTICKS[self.kind]
         quote = _QUOTES[self.kind]
-        for frame in self._frames:
-            if frame.end == "`":
-                quote = _behind_backslashes(quote)
+        for _ in range(depth):
+            quote = _behind_backslashes(quote)
         return quote
 
     def feed(self, text: str) -> None:
@@ -192,13 +194,35 @@ def _escaping(characters: str) -> Quote:
     return lambda text: text.translate(table)
 
 
-_IN_BACKTICKS = _escaping("\\$`")
+_BEHIND = _escaping("\\$`")
+_ODD = re.compile(rb"[^A-Za-z0-9_./-]")
 
 
 def _behind_backslashes(quote: Quote) -> Quote:
     """Backticks take away a layer of backslashes before what is in them is looked at."""
-    return lambda text: _IN_BACKTICKS(quote(text))
+    return lambda text: _BEHIND(quote(text))
 
+
+def _in_octal(before: str, after: str) -> Quote:
+    """Within $'…', with no character that could mean anything on the way there."""
+
+    def quote(text: str) -> str:
+        raw = text.encode("utf-8", "surrogateescape")
+        if text and not _ODD.search(raw):
+            return text
+        return before + _ODD.sub(lambda found: rb"\%03o" % found[0][0], raw).decode() + after
+
+    return quote
+
+
+#: In backticks, in which bash itself loses its way: ``"`echo '"{<('`"`` is an error.
+_IN_BACKTICKS: dict[Kind, Quote] = {
+    Kind.OPEN: _in_octal("$'", "'"),
+    Kind.ARITHMETIC: _in_octal("$'", "'"),
+    Kind.DOUBLE: _in_octal("\"$'", "'\""),
+    Kind.SINGLE: _in_octal("'$'", "''"),
+    Kind.ANSI: _in_octal("", ""),
+}
 
 #: How a value is written in each of them. Several have a space between them everywhere.
 _QUOTES: dict[Kind, Quote] = {
