@@ -101,7 +101,8 @@ class _Builder:
         try:
             return self._loader.construct_object(node)
         except (ValueError, LookupError, AttributeError, TypeError) as error:
-            what = f"{node.value[:_LONGEST]} is not what it looks like: {error}"
+            why = f": {error}" if isinstance(error, ValueError) and len(str(error)) <= _LONGEST else ""
+            what = f"{node.value[:_LONGEST]} is not what it looks like{why}"
             raise yaml.MarkedYAMLError(problem=what, problem_mark=node.start_mark) from error
 
     def _fill(self, names: dict[Any, Any], node: Any) -> None:
