@@ -274,3 +274,16 @@ def test_a_search_on_two_targets_is_over_when_both_have_done_with_it(user: Cli, 
     assert states(user.json("show", job))["use"] == {"created": 1}
     (tmp_path / "go").touch()
     assert user.json("attach", job)["state"] == "completed"
+
+
+def test_who_reads_a_file_of_what_was_skipped_is_skipped(user: Cli, project: Path) -> None:
+    """Also where it waits for all runs of that step."""
+    view = run(user, written(project, """
+    x: {matrix: {k: [1, 2]}, command: 'true'}
+    t: {each: x, when: x.params.k = 2, command: 'touch {output}', outputs: 't/{k}'}
+    one: {needs: t, inputs: t/1, command: 'cat {input}'}
+    two: {needs: t, inputs: t/2, command: 'cat {input}'}
+    """))  # fmt: skip
+    assert states(view) == {
+        "x": {"completed": 2}, "t": {"completed": 1, "skipped": 1}, "one": {"skipped": 1}, "two": {"completed": 1},
+    }  # fmt: skip

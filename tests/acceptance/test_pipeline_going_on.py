@@ -130,3 +130,18 @@ def test_a_pipeline_that_is_under_way_is_not_deleted_in_parts(user: Cli, project
     (tmp_path / "go").touch()
     assert user.json("attach", told["job"])["state"] == "completed"
     user("delete", "job", told["job"], "--yes")
+
+
+def test_behind_what_was_skipped_both_times(user: Cli, project: Path) -> None:
+    steps = """
+    train: {matrix: {k: [1, 2, 3]}, command: 'touch {output}', outputs: 'm/{k}'}
+    test: {each: train, when: train.params.k > 1, command: 'cp {input} {output}', outputs: 't/{k}'}
+    page: {collect: test, command: 'cat {inputs} > {output}', outputs: page}
+    final: {needs: page, command: 'cat page'}
+    """
+    file = written(project, steps)
+    first = run(user, file)
+    view = run(user, file, "--resume", first["name"])
+    assert states(view) == states(first)
+    again = user.json("list", "runs", view["name"], "--filter", "attempts > 0", "--all")
+    assert again == [], "all that was done is taken over"

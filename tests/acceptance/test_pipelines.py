@@ -772,3 +772,24 @@ def test_a_run_that_is_done_to_one_file_has_that_and_not_the_others(user: Cli, p
     assert said == {
         "one": ["p/1 all.txt", "p/2 all.txt"], "known": ["q/1", "q/2"], "many": ["p/1 p/2"] * 2,
     }  # fmt: skip
+
+
+def test_the_others_are_there_where_the_command_names_them(user: Cli, project: Path) -> None:
+    """By the name of the step that left them, or because they are collected; or a link leads to one."""
+    view = run(user, written(project, """
+    s: {command: 'for i in 1 2; do echo $i > p/$i.txt; done; ln -s 1.txt p/3.txt', outputs: 'p/*'}
+    named: {needs: s, each: 'p/*', command: 'cat {file} {inputs.s}'}
+    all: {each: 'p/*', collect: s, needs: s, command: 'cat {file} {inputs}'}
+    own: {needs: s, each: 'p/*', command: 'cat {file}'}
+    """))  # fmt: skip
+    assert states(view) == {
+        "s": {"completed": 1}, "named": {"completed": 3}, "all": {"completed": 3}, "own": {"completed": 3},
+    }  # fmt: skip
+    said = [user("logs", each["name"]).stdout for each in runs_of(user, view, "own")]
+    assert said == ["1\n", "2\n", "1\n"]
+
+
+def test_values_that_are_there_twice_where_the_runs_are_known_later(user: Cli, project: Path) -> None:
+    steps = "{s: {command: 'touch p/1', outputs: 'p/*'}, t: {needs: s, each: 'p/*', matrix: {k: [1, 1]}, command: x}}"
+    done = user("pipeline", "--dry-run", written(project, steps), check=False)
+    assert done.returncode == 2 and "steps.t.matrix: k=1 is there twice" in done.stderr

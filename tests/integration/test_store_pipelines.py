@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from tests.integration.storing import Agent, Lab, at_once, captured, ended, job_spec, returned, running, staged
 from tests.integration.storing import lab as lab
 from turnout.blobs.store import BlobStore
+from turnout.engine import steer
 from turnout.engine.desk import Desk
 from turnout.engine.expanding import Expander
 from turnout.engine.following import Why, give_up_steps, settle
@@ -883,6 +884,29 @@ def test_a_step_is_not_decided_on_from_ends_that_count_no_more(lab: Lab, when: s
     assert expander.look() and at_gates(lab) == ["late"], "what was read counts no more"
     assert expander.look() and at_gates(lab) == []
     assert pipe.states("late") == [state]
+
+
+def test_nobody_is_let_past_a_gate(lab: Lab) -> None:
+    """One that is held may be released; one at its gate is not held."""
+    pipe, agent = submitted(lab, step("a"), asking("x", 0, when="failure")), lab.agent()
+    do(agent)
+    assert lab.store.write(lambda tx: steer.release(tx, pipe.ids("x"))) == [] and pipe.states("x") == ["created"]
+    look(lab)
+    assert ends(pipe, "x") == [("cancelled", "condition")] and do(agent) == []
+
+
+def test_what_was_left_and_is_gone_is_no_run_that_waits_for_ever(lab: Lab, tmp_path: Path) -> None:
+    texts = {"a": {"command": "a", "outputs": "*.txt"}, "x": {"command": "x {inputs}", "collect": "a"}}
+    a, x = plan(read({"steps": texts}, "p.yaml"), lambda pattern: []).steps
+    assert x.late is not None
+    pipe = submitted(
+        lab, step("a", job=of_files("a", 1, a.runs[0].outputs)), step("x", needs=(0,), late=x.late.plain(), gate=x.gate)
+    )
+    agent = lab.agent()
+    (grant,) = agent.take()
+    agent.tell(*end(grant, manifest="0" * 64))
+    assert Expander(lab.store, BlobStore(tmp_path), lambda job: None).look()
+    assert ends(pipe, "x") == [("failed", "unmade")] and pipe.state == "failed"
 
 
 def skip(lab: Lab, pipe: Pipeline, late: str) -> None:

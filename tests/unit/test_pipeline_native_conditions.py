@@ -37,7 +37,7 @@ def look(step: StepPlan, left: Mapping[str, Sequence[Left]], run: int = 0) -> st
     """The command of one of its runs, when those are over that it waited for."""
     assert step.late is not None and step.gate
     late = languages.late_from(json.loads(json.dumps(step.late.plain())))
-    argv = late.look(step.runs[run].values, left)
+    argv = late.at_gate(left)(step.runs[run].values)
     return (argv or step.runs[run].argv)[-1]
 
 

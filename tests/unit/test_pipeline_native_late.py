@@ -55,7 +55,7 @@ def look(step: StepPlan, left: Mapping[str, Sequence[Left]]) -> list[str]:
     """The commands of all its runs, each with what it waited for itself."""
     late = written_down(step)
     assert step.gate and late.fills and all(run.argv == () for run in step.runs)
-    return [late.look(run.values, _for(run, step, left))[-1] for run in step.runs]
+    return [late.at_gate(_for(run, step, left))(run.values)[-1] for run in step.runs]
 
 
 def _for(run: RunPlan, step: StepPlan, left: Mapping[str, Sequence[Left]]) -> dict[str, list[Left]]:

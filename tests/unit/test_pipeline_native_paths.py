@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnout.agent.after import capture_after
+from turnout.pipeline.native import paths as matching
 from turnout.pipeline.native.paths import ANY, escape, fixed_beginning, is_pattern, matcher, may_meet
 
 names = st.text(st.sampled_from("ab[*"), min_size=1, max_size=3)
@@ -93,3 +95,22 @@ def test_two_patterns_that_match_the_same_may_meet(path: str, one: str, other: s
 )
 def test_meeting(one: str, other: str, meet: bool) -> None:
     assert (may_meet(one, other), may_meet(other, one)) == (meet, meet)
+
+
+HARD = "/".join(["x", "*a" * 30 + "b"])
+
+
+def test_a_pattern_of_many_stars_is_matched_in_no_time() -> None:
+    """A regular expression would try all that each may stand for."""
+    matches = matcher(HARD)
+    assert not matches("x/" + "a" * 200) and matches("x/" + "a" * 200 + "b") and not matches("x/" + "a" * 9 + "b")
+
+
+@given(
+    st.lists(st.sampled_from(["*", "?", "**/", "[ab]", "[!a]", "a", "b", "/"]), max_size=8).map("".join),
+    st.text("ab/", max_size=8),
+)
+def test_both_ways_to_match_agree(pattern: str, path: str) -> None:
+    tokens = matching._tokens(pattern)
+    by_regex = re.compile("".join(map(matching._regex, tokens)), re.DOTALL).fullmatch(path) is not None
+    assert matching._walk(tokens, path) is by_regex

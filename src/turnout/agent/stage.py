@@ -158,9 +158,18 @@ def _params(grant: Grant) -> Dict[str, bytes]:
 
 
 def _taken(entries: List[Entry], patterns: List[str]) -> List[Entry]:
-    """Of what another run left."""
+    """Of what another run left; also what links among that lead to."""
     is_taken = given(patterns)
-    return [entry for entry in entries if is_taken(entry.path)]
+    taken = {entry.path: entry for entry in entries if is_taken(entry.path)}
+    links = [entry for entry in taken.values() if entry.link]
+    while links:
+        link = links.pop()
+        target = os.path.normpath(os.path.join(os.path.dirname(link.path), link.link))
+        for entry in entries:
+            if entry.path not in taken and (entry.path == target or entry.path.startswith(f"{target}/")):
+                taken[entry.path] = entry
+                links += [entry] if entry.link else []
+    return list(taken.values())
 
 
 def _make_own(target: str, folder: str) -> None:

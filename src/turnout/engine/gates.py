@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from itertools import islice
 
 from turnout.blobs import BlobStore
 from turnout.engine.following import Why, give_up, release, settle
-from turnout.engine.late_runs import why_unmade
-from turnout.engine.left import Lefts
-from turnout.errors import InvalidInput
+from turnout.engine.late_runs import or_why
+from turnout.engine.left import Leavers, Lefts
 from turnout.model.state import RunState
 from turnout.pipeline.languages import late_from
-from turnout.pipeline.plan import Skipped, taking_arguments
+from turnout.pipeline.plan import Late, Look, Value, taking_arguments
 from turnout.schedule import machine
 from turnout.store import late, leaving
 from turnout.store.jobs import load_jobs
@@ -35,7 +35,7 @@ def look_at(store: Store, blobs: BlobStore, found: AtGate) -> None:
         _look_at(store, blobs, found.step, some)
 
 
-def _look_at(store: Store, blobs: BlobStore, step: LateStep, runs: Mapping[int, Mapping[str, object]]) -> None:
+def _look_at(store: Store, blobs: BlobStore, step: LateStep, runs: Mapping[int, Mapping[str, Value]]) -> None:
     looker = late_from(step.late)
     with store.read() as connection:
         passed = leaving.before_gates(connection, step.job, runs)
@@ -44,22 +44,30 @@ def _look_at(store: Store, blobs: BlobStore, step: LateStep, runs: Mapping[int, 
             connection, blobs, passed.leavers(), is_shared=bool(spec.shared), has_files=looker.fills,
             has_ends=looker.has_condition,
         )  # fmt: skip
-    decided: dict[int, tuple[str, ...] | Why] = {}
-    for run, values in runs.items():
-        try:
-            argv = looker.look(values, lefts.of(passed.by(run, step.job)))  # type: ignore[arg-type]
-            decided[run] = taking_arguments(argv) if argv and spec.search is not None else argv
-        except (InvalidInput, Skipped) as error:
-            decided[run] = why_unmade(error)
+        looks: dict[int, Look | Why] = {}
+        decided: dict[int, tuple[str, ...] | Why] = {}
+        for run, values in runs.items():
+            left = passed.by(run, step.job)
+            if id(left) not in looks:
+                looks[id(left)] = or_why(partial(_gate, looker, lefts, left))
+            look = looks[id(left)]
+            argv = look if isinstance(look, Why) else or_why(partial(look, values))
+            is_command = not isinstance(argv, Why) and argv and spec.search is not None
+            decided[run] = taking_arguments(argv) if is_command else argv
     store.write(lambda tx: _write(tx, step.job, decided, passed))
 
 
+def _gate(late: Late, lefts: Lefts, left: Leavers) -> Look:
+    return late.at_gate(lefts.of(left))
+
+
 def _write(tx: Tx, job: int, decided: Decided, passed: Passed) -> None:
-    lock_steps(tx, [job])  # who takes the pipeline up again does so, too
     ledger = Ledger(tx)
     ledger.load(decided)
+    lock_steps(tx, [job])  # who takes the pipeline up again does so, too
     if leaving.before_gates(tx.connection, job, decided) != passed:
-        return  # something of it was done again meanwhile
+        tx.touch("pipelines")  # something of it was done again meanwhile: another look follows
+        return
     waiting = [run for run in decided if _is_at_gate(ledger, run)]
     argv: dict[int, tuple[str, ...]] = {}
     free: list[int] = []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from turnout.blobs import BlobStore
 from turnout.engine.following import Why, give_up_steps, let_steps, settle
 from turnout.engine.left import Leavers, Lefts
 from turnout.engine.waiting import let_wait
-from turnout.errors import InvalidInput
+from turnout.errors import InvalidInput, NotFound
 from turnout.model.spec import JobSpec, RunSpec
 from turnout.model.state import Reason
 from turnout.pipeline.languages import late_from
@@ -21,6 +23,9 @@ from turnout.store.ledger import Ledger
 from turnout.store.store import Store
 from turnout.store.writer import Tx
 
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
 
 def make_runs(store: Store, blobs: BlobStore, step: LateStep) -> None:
     """Of a step for which it was time. Nothing is made if somebody else did, or what it was to be made of has changed
@@ -30,12 +35,7 @@ def make_runs(store: Store, blobs: BlobStore, step: LateStep) -> None:
         spec = load_jobs(connection, {step.job})[step.job].spec
         leavers = [each for runs in before.values() for each in runs]
         lefts = Lefts(connection, blobs, leavers, is_shared=bool(spec.shared), has_files=True, has_ends=False)
-
-    made: StepPlan | Why
-    try:
-        made = _made(step, spec, lefts, before)
-    except (InvalidInput, Skipped) as error:
-        made = why_unmade(error)
+        made = or_why(lambda: _made(step, spec, lefts, before))
     store.write(lambda tx: decide(tx, step, made, before))
 
 
@@ -52,12 +52,19 @@ def decide(tx: Tx, step: LateStep, made: StepPlan | Why, before: Leavers) -> Non
         _write(tx, step, made, before, jobs)
 
 
-def why_unmade(error: InvalidInput | Skipped) -> Why:
-    """For who lists what has ended."""
-    if isinstance(error, Skipped):
+def or_why(decide: Callable[[], T]) -> T | Why:
+    """What is decided, or why it cannot be, for who lists what has ended: also where what was submitted makes no sense,
+    or what was left is gone. To look again would not help."""
+    try:
+        return decide()
+    except Skipped as error:
         return Why(str(error), Reason.CONDITION)
-    is_one = error.hint and "\n" not in error.message
-    return Why(f"{error.message}; {error.hint}" if is_one else error.message, Reason.UNMADE)
+    except (InvalidInput, NotFound) as error:
+        is_one = error.hint and "\n" not in error.message
+        return Why(f"{error.message}; {error.hint}" if is_one else error.message, Reason.UNMADE)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        _log.warning("a step of a pipeline cannot be decided on", exc_info=True)
+        return Why(f"what was submitted for it makes no sense here: {error!r}", Reason.UNMADE)
 
 
 def _made(step: LateStep, spec: JobSpec, lefts: Lefts, before: Leavers) -> StepPlan:

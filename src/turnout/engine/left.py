@@ -65,10 +65,13 @@ class Lefts:
 
 
 def _ends(connection: Connection, runs: Iterable[int]) -> dict[int, dict[str, object]]:
-    """What these runs came to, as a condition asks for it."""
+    """What these runs came to, as a condition asks for it. One whose result was taken over, and who has been deleted
+    since, tells no more than that."""
+    executed = roots(connection, runs)
+    views = reads.show_by_id(connection, sorted({*executed, *executed.values()}))
     found: dict[int, dict[str, object]] = {}
-    for run, root in roots(connection, runs).items():
-        view = next(iter(reads.show_runs(connection, [root]) or reads.show_runs(connection, [run])))
+    for run, root in executed.items():
+        view = views.get(root) or views[run]
         told: dict[str, object] = {"state": view["state"], "exit_code": view["exit_code"]}
         told |= {f"params.{name}": value for name, value in view["params"].items()}
         told |= {f"metrics.{name}": value for name, value in view["metrics"].items()}

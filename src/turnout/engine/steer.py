@@ -102,7 +102,7 @@ def release(tx: Tx, runs: Iterable[int]) -> list[int]:
 
 def _is_held(record: RunRecord) -> bool:
     """Whether it is a person that it waits for."""
-    return record.state is RunState.CREATED and not record.blocked
+    return record.state is RunState.CREATED and not record.blocked and not record.gate
 
 
 def lose(

@@ -9,7 +9,7 @@ which `late` looks at each when all that it waits for is over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -80,6 +80,10 @@ def taking_arguments(argv: tuple[str, ...]) -> tuple[str, ...]:
     return *SHELL, text if says_where else f'{text} "$@"', SHELL[0]
 
 
+Look = Callable[[Mapping[str, Value]], tuple[str, ...]]
+"""Gives the argv of a run with such values; empty if it has one already. Raises what `Late` does."""
+
+
 class Late(Protocol):
     """Makes the runs of a late step, and looks at runs at their gates. It travels to who does that, and is written down
     until then. What it raises: InvalidInput when what is left makes no sense, with what to change; Skipped."""
@@ -99,9 +103,8 @@ class Late(Protocol):
         """The step with its runs, and what they need of the steps of which `left` tells: those that it needed or
         followed, each with its runs in their order."""
 
-    def look(self, values: Mapping[str, Value], left: Mapping[str, Sequence[Left]]) -> tuple[str, ...]:
-        """The argv of the run with these values; empty if it has one already. `left` is what the runs left that it
-        waited for, by their steps."""
+    def at_gate(self, left: Mapping[str, Sequence[Left]]) -> Look:
+        """For runs that have all waited for the same: that left `left`, by its steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

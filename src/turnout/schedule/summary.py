@@ -47,7 +47,8 @@ def explain_steps(pipeline: Job) -> list[str]:
     if going:
         lines.append(f"At work: {', '.join(going)}.")
     for step in steps:
-        needs = [name for name in step["needs"] if by_name[name]["live"] or by_name[name]["is_late"]]
+        before = [by_name[name] for name in step["needs"] if name in by_name]  # else it was deleted
+        needs = [each["name"] for each in before if each["live"] or each["is_late"]]
         if (step["live"] or step["is_late"]) and step["name"] not in going and needs:
             lines.append(f"{step['name']} waits for {', '.join(needs)}.")
     if unwell and not going:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from turnout.model.ids import run_name
-from turnout.model.state import RunState
+from turnout.model.state import Reason, RunState
 from turnout.store import schema
 from turnout.store.belonging import OF_STEP
 from turnout.store.bulk import Bulk
@@ -33,7 +33,9 @@ _TO_CARRY = (
     .where(_RUNS.c.id.in_(IDS), _JOBS.c.continues.is_not(None), _RUNS.c.state != str(RunState.COMPLETED))
     .where(_RUNS.c.children_planned == 0)
 )
-_IS_NEW = (_RUNS.c.step == OF_STEP, _RUNS.c.carried.is_(None))
+#: What was skipped left nothing, now as then.
+_IS_SKIPPED = _RUNS.c.reason.is_not_distinct_from(str(Reason.CONDITION))
+_IS_NEW = (_RUNS.c.step == OF_STEP, _RUNS.c.carried.is_(None), sa.not_(_IS_SKIPPED))
 _NEEDS_NEW = (
     sa.select(_RUN_NEEDS.c.run_id)
     .join(_RUNS, _RUNS.c.id == _RUN_NEEDS.c.needed)

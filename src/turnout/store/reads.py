@@ -107,6 +107,12 @@ def step_of_several(connection: sa.Connection, run: int, name: str) -> str | Non
 
 def show_runs(connection: sa.Connection, ids: Sequence[int], *, children: bool = False) -> list[View]:
     """The stable form of these runs, in the order of `ids`."""
+    rows = show_by_id(connection, ids, children=children)
+    return [rows[run] for run in ids if run in rows]
+
+
+def show_by_id(connection: sa.Connection, ids: Sequence[int], *, children: bool = False) -> dict[int, View]:
+    """The same, by their ids."""
     rows: dict[int, View] = {}
     table = schema.runs
     for part in in_parts(ids):
@@ -117,10 +123,9 @@ def show_runs(connection: sa.Connection, ids: Sequence[int], *, children: bool =
     _add_values(connection, rows)
     if children:
         _add_children(connection, rows)
-    views = [rows[run] for run in ids if run in rows]
-    for view in views:
+    for view in rows.values():
         del view["_id"], view["_parent"], view["_job"]
-    return views
+    return rows
 
 
 def _to_view(row: Any) -> View:

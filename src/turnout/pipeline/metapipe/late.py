@@ -12,7 +12,7 @@ from turnout.pipeline.metapipe.patterns import is_pattern, matcher
 from turnout.pipeline.metapipe.problem import problem, shown
 from turnout.pipeline.metapipe.quoting import Quotes
 from turnout.pipeline.metapipe.template import Declared, Given, Hole, Leaving, Made, Matching, Named, Source, Template
-from turnout.pipeline.plan import Left, Place, StepPlan, Value
+from turnout.pipeline.plan import Left, Look, Place, StepPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class LateStep:
         runs = runs_of(self.template, partial(_find, left))
         return StepPlan(name=self.template.step, runs=runs, needs=whole(self.template))
 
-    def look(self, values: Mapping[str, Value], left: Mapping[str, Sequence[Left]]) -> tuple[str, ...]:
+    def at_gate(self, left: Mapping[str, Sequence[Left]]) -> Look:
         """See `turnout.pipeline.plan.Late`."""
-        return ()
+        return lambda values: ()
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it."""

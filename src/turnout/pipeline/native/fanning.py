@@ -89,16 +89,17 @@ class _Fanning:
         step, condition = prepared.step, prepared.condition
         place = f"steps.{step.name}"
         outer = self._outer(step)
-        if outer is None:
-            return None
-        self._runs += len(outer) * fans.size_of_matrix(step)
+        size = fans.size_of_matrix(step)
+        self._runs += len(outer) * size if outer is not None else 0
         if self._runs > MOST_RUNS:
             what = f"there would be more than {MOST_RUNS:,} runs"
             self._problems.add("steps", what, f"do more in each of them; {step.name} is where it became too many")
             return None
-        inner = fans.rows_of_matrix(step)
+        inner = fans.rows_of_matrix(step) if size <= MOST_RUNS else ()
         if (label := fans.twice(inner)) is not None:
             self._problems.add(f"{place}.matrix", f"{label} is there twice", "leave one out")
+            return None
+        if outer is None:
             return None
         rows = fans.multiply(outer, inner)
         if condition is None or condition.waits:

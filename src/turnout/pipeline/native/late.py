@@ -9,7 +9,7 @@ from typing import Any
 from turnout.pipeline.native import braces, looking, making
 from turnout.pipeline.native.model import Files, Step
 from turnout.pipeline.native.problems import Problems
-from turnout.pipeline.plan import Left, RunPlan, StepPlan, Value
+from turnout.pipeline.plan import Left, Look, RunPlan, StepPlan, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,15 @@ class LateStep:
         problems.check()
         return replace(made, runs=tuple(replace(run, argv=self._executed(run)) for run in made.runs))
 
-    def look(self, values: Mapping[str, Value], left: Mapping[str, Sequence[Left]]) -> tuple[str, ...]:
+    def at_gate(self, left: Mapping[str, Sequence[Left]]) -> Look:
         """InvalidInput: an input is missing, or the condition asks for what nobody told."""
-        problems = Problems(self.where)
-        run = looking.look(self, values, left, problems)
-        problems.check()
-        return self._executed(run) if run is not None else ()
+        gate = looking.Gate(self, left)
+
+        def look(values: Mapping[str, Value]) -> tuple[str, ...]:
+            run = gate.look(values)
+            return self._executed(run) if run is not None else ()
+
+        return look
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it; see `late_from`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from turnout.model.pipeline import SKIPPED
@@ -22,44 +23,66 @@ if TYPE_CHECKING:
     from turnout.pipeline.native.late import LateStep
 
 
-def look(
-    late: LateStep, values: Mapping[str, Value], left: Mapping[str, Sequence[Left]], problems: Problems
-) -> RunPlan | None:
-    """The run with what it executes; None = that is known already, or something is among the problems. Skipped."""
-    row = fans.row_of("", values)
-    prepared = prepare(late.step, dict.fromkeys(late.names, ANY), late.joins, problems)
-    if prepared.condition is not None and prepared.condition.waits:
-        _ask(late.step.name, prepared.condition, row, left, problems)
-    if prepared.condition is None or not prepared.condition.bears_failures:
-        _pass(left)
-    if problems or not late.fills:
-        return None
-    files = [file for runs in left.values() for run in runs for file in run.files]
-    finder = AmongLeft([*files, *late.files, *(late.fan or ())])
-    joins = [Join(name, by, members_of(left.get(name, ()), by)) for name, by in late.joins.items()]
-    outputs = tuple([entry.fill(row.texts) for entry in prepared.outputs])
-    return next(iter(Maker(prepared, joins, (), finder, problems).make([row], [outputs])), None)
+class Gate:
+    """Of runs of a step that have all waited for the same, which has left `left`. What that comes to for any of them is
+    found out once: there may be thousands of both."""
 
+    def __init__(self, late: LateStep, left: Mapping[str, Sequence[Left]]) -> None:
+        self._late = late
+        self._left = left
+        problems = Problems(late.where)
+        self._prepared = prepare(late.step, dict.fromkeys(late.names, ANY), late.joins, problems)
+        problems.check()
 
-def _pass(left: Mapping[str, Sequence[Left]]) -> None:
-    """Skipped when all was skipped that it waited for of some step."""
-    for name, runs in left.items():
-        if runs and all(run.state == SKIPPED for run in runs):
-            raise Skipped(f"{name} was skipped")
+    def look(self, values: Mapping[str, Value]) -> RunPlan | None:
+        """The run with what it executes; None = that is known already. Skipped, InvalidInput."""
+        row, problems = fans.row_of("", values), Problems(self._late.where)
+        condition = self._prepared.condition
+        if (condition is None or not condition.bears_failures) and self._passed is not None:
+            raise Skipped(f"{self._passed} was skipped")
+        if condition is not None and condition.waits:
+            self._ask(condition, row, problems)
+        problems.check()
+        if not self._late.fills:
+            return None
+        outputs = tuple([entry.fill(row.texts) for entry in self._prepared.outputs])
+        maker = Maker(self._prepared, self._joins, (), self._finder, problems)
+        made = maker.make([row], [outputs])
+        problems.check()
+        return made[0]
 
+    @cached_property
+    def _passed(self) -> str | None:
+        """A step of which all was skipped."""
+        is_passed = (name for name, runs in self._left.items() if runs and all(run.state == SKIPPED for run in runs))
+        return next(is_passed, None)
 
-def _ask(step: str, condition: Condition, row: Row, left: Mapping[str, Sequence[Left]], problems: Problems) -> None:
-    """Skipped when the condition does not hold."""
-    if condition.expression is None:
-        if not condition.holds_after(left):
-            raise Skipped(f"it is done when there is {condition.text} before it, and that is not so")
-        return
-    if not condition.bears_failures:
-        _pass(left)
-    ends = {name: _end(step, name, condition, left.get(name, ()), problems) for name in condition.steps}
-    if not problems and not condition.holds({**row.texts, **row.values}, ends):
-        seen = ", ".join(f"{on}.{what} is {ends[on].get(what, 'not there')}" for on, what in condition.asks)
-        raise Skipped(f"its condition, {condition.text}, does not hold" + (f": {seen}" if seen else ""))
+    @cached_property
+    def _finder(self) -> AmongLeft:
+        files = [file for runs in self._left.values() for run in runs for file in run.files]
+        return AmongLeft([*files, *self._late.files, *(self._late.fan or ())])
+
+    @cached_property
+    def _joins(self) -> list[Join]:
+        return [Join(name, by, members_of(self._left.get(name, ()), by)) for name, by in self._late.joins.items()]
+
+    @cached_property
+    def _is_so(self) -> bool:
+        """Of a condition that is one of the words."""
+        condition = self._prepared.condition
+        return condition is not None and condition.holds_after(self._left)
+
+    def _ask(self, condition: Condition, row: Row, problems: Problems) -> None:
+        """Skipped when the condition does not hold."""
+        if condition.expression is None:
+            if not self._is_so:
+                raise Skipped(f"it is done when there is {condition.text} before it, and that is not so")
+            return
+        step = self._late.step.name
+        ends = {name: _end(step, name, condition, self._left.get(name, ()), problems) for name in condition.steps}
+        if not problems and not condition.holds({**row.texts, **row.values}, ends):
+            seen = ", ".join(f"{on}.{what} is {ends[on].get(what, 'not there')}" for on, what in condition.asks)
+            raise Skipped(f"its condition, {condition.text}, does not hold" + (f": {seen}" if seen else ""))
 
 
 def _end(step: str, name: str, condition: Condition, runs: Sequence[Left], problems: Problems) -> Mapping[str, object]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
 
@@ -19,6 +19,9 @@ from turnout.wire.patterns import escape as escape
 ANY = "\0"
 _WILD = re.compile(rf"[*?\[{ANY}]")
 _TOKEN = re.compile(rf"((?:(?<=/)|\A)\*\*(?:/|\Z))|\*+|\?|{ANY}|\[!?\]?[^\]/]*\]")
+
+
+_MOST_TRIED = 100_000
 
 
 class Wild(Enum):
@@ -80,7 +83,14 @@ def matcher(pattern: str) -> Callable[[str], object]:
     """Tells for a clean path, by truth, whether it matches."""
     if pattern.count("*") == 1 and len(_WILD.findall(pattern)) == 1:
         return _around(*pattern.split("*"))
-    return re.compile("".join(map(_regex, _tokens(pattern))), re.DOTALL).fullmatch
+    tokens = _tokens(pattern)
+    wild = sum(isinstance(token, Wild) and token is not Wild.ONE for token in tokens)
+    compiled = re.compile("".join(map(_regex, tokens)), re.DOTALL).fullmatch
+
+    def matches(path: str) -> object:
+        return compiled(path) if wild < 2 or len(path) ** wild <= _MOST_TRIED else _walk(tokens, path)
+
+    return matches
 
 
 def _around(before: str, after: str) -> Callable[[str], object]:
@@ -92,6 +102,47 @@ def _around(before: str, after: str) -> Callable[[str], object]:
         return len(path) >= least and path.startswith(before) and path.endswith(after) and "/" not in path[start:end]
 
     return matches
+
+
+def _walk(tokens: Sequence[Token], path: str) -> bool:
+    """The same in one pass, whatever the pattern: a regular expression tries all that each of many stars may stand for.
+    A place is a token, and whether the name of a directory has begun there."""
+    places = _onward(tokens, {(0, False)})
+    for char in path:
+        places = _onward(tokens, {each for place in places for each in _after(tokens, place, char)})
+    return (len(tokens), False) in places
+
+
+def _onward(tokens: Sequence[Token], places: set[tuple[int, bool]]) -> set[tuple[int, bool]]:
+    """With those behind what may stand for nothing."""
+    left = list(places)
+    while left:
+        at, is_inside = left.pop()
+        is_none = at < len(tokens) and tokens[at] in (Wild.SOME, Wild.ALL, Wild.DIRECTORIES)
+        if is_none and not is_inside and (at + 1, False) not in places:
+            places.add((at + 1, False))
+            left.append((at + 1, False))
+    return places
+
+
+def _after(tokens: Sequence[Token], place: tuple[int, bool], char: str) -> Iterator[tuple[int, bool]]:
+    at, is_inside = place
+    token = tokens[at] if at < len(tokens) else None
+    if token is Wild.DIRECTORIES:
+        if char != "/" or is_inside:
+            yield at, char != "/"
+    elif token is Wild.ALL or (token is Wild.SOME and char != "/"):
+        yield at, False
+    elif token is Wild.ONE:
+        if char != "/":
+            yield at + 1, False
+    elif isinstance(token, str) and (char == token if len(token) == 1 else _in_brackets(token)(char)):
+        yield at + 1, False
+
+
+@lru_cache(maxsize=1000)
+def _in_brackets(token: str) -> Callable[[str], object]:
+    return re.compile(_regex(token), re.DOTALL).fullmatch
 
 
 def _regex(token: Token) -> str:

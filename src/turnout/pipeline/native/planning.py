@@ -112,7 +112,9 @@ class _Drafting:
         if not prepared.has_own_files or prepared.step.name in self._fans.of_project:
             return ""
         pattern = clean(prepared.step.each or "")
-        return "" if any(may_leave(entry.guess, pattern) for entry in prepared.inputs) else pattern
+        others = (*prepared.beside, *(() if prepared.inputs else prepared.through))
+        read = [*prepared.inputs, *(entry for step in others for entry in self._outline.prepared[step].outputs)]
+        return "" if any(may_leave(entry.guess, pattern) for entry in read) else pattern
 
     def _draft(self, prepared: Prepared) -> _Draft:
         name = prepared.step.name
@@ -125,7 +127,9 @@ class _Drafting:
                 self._project.matching(entry.guess.replace(ANY, "*"))  # one question for most of the runs
         has_gate = self._open.gate(name) is not Gate.NONE
         late = self._late(prepared, self._files_there(prepared)) if has_gate else None
-        maker = Maker(prepared, joins, by_run, finder, self._problems, fills=late is None or not late.fills)
+        fills = late is None or not late.fills
+        passing = self._open.skippable
+        maker = Maker(prepared, joins, by_run, finder, self._problems, fills=fills, passing=passing)
         runs = maker.make(self._fans.rows[name], self._fans.outputs[name])
         by_run |= finder.by_run
         return _Draft(name, whole | finder.needs, runs=runs, late=late, reads=finder.reads, by_run=by_run)

@@ -51,11 +51,12 @@ class Maker:
     """Makes the runs of one step. Of the steps in `by_run`, a run waits for those runs that agree with it; for other
     steps that it is joined with it waits as a whole, which is said in the plan of its step. Unless it `fills`, its runs
     get no command, for it is not known yet which files there will be. What is wrong is among the problems, and
-    then runs are missing."""
+    then runs are missing. Runs of steps that are `passing` may be skipped: then it matters which of them it reads from,
+    also where it waits for all."""
 
     def __init__(
         self, prepared: Prepared, joins: Sequence[Join], by_run: Collection[str], finder: Finder, problems: Problems,
-        *, fills: bool = True,
+        *, fills: bool = True, passing: Collection[str] = (),
     ) -> None:  # fmt: skip
         self._prepared = prepared
         self._fills = fills
@@ -63,7 +64,7 @@ class Maker:
         self._joins = [
             (join, join.step in by_run, join.step in through, join.step in prepared.beside) for join in joins
         ]
-        self._as_a_whole = {join.step for join in joins if join.step not in by_run}
+        self._as_a_whole = {join.step for join in joins if join.step not in by_run and join.step not in passing}
         self._finder = finder
         self._problems = problems
         self._place = f"steps.{prepared.step.name}"

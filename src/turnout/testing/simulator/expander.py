@@ -62,7 +62,7 @@ class Expander:
         decided: dict[int, tuple[str, ...] | Why] = {}
         for run in runs:
             try:
-                decided[run] = Later.of(late).look(dict(self._disk.rows[run].params), passed[run])
+                decided[run] = Later.of(late).at_gate(passed[run])({})
             except Skipped as error:
                 decided[run] = Why(str(error), Reason.CONDITION)
         self._write(lambda tx: _let_in(tx, job, decided, passed))

@@ -11,7 +11,7 @@ from typing import Any
 from turnout.model.ids import parse_job_name
 from turnout.model.pipeline import SKIPPED, Gate, PipelineSpec, StepSpec, Terms
 from turnout.model.spec import CommandKind, JobSpec, Resources, Retry, RunSpec
-from turnout.pipeline.plan import COMPLETED, Left, Place, RunPlan, Skipped, StepPlan
+from turnout.pipeline.plan import COMPLETED, Left, Look, Place, RunPlan, Skipped, StepPlan
 from turnout.testing.simulator.hub import Hub
 from turnout.testing.simulator.link import Line
 from turnout.testing.simulator.world import LEASE, Process
@@ -66,7 +66,10 @@ class Later:
         )
         return StepPlan(name="", runs=runs, needs=() if self.singly else tuple(sorted(left)))
 
-    def look(self, values: Mapping[str, Any], left: Mapping[str, Sequence[Left]]) -> tuple[str, ...]:
+    def at_gate(self, left: Mapping[str, Sequence[Left]]) -> Look:
+        return lambda values: self._look(left)
+
+    def _look(self, left: Mapping[str, Sequence[Left]]) -> tuple[str, ...]:
         states = [run.state for runs in left.values() for run in runs]
         if not self.is_done(states):
             raise Skipped(f"not all was {self.when}")
