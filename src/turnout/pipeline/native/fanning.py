@@ -91,7 +91,7 @@ class _Fanning:
         outer = self._outer(step)
         size = fans.size_of_matrix(step)
         self._runs += len(outer) * size if outer is not None else 0
-        if self._runs > MOST_RUNS:
+        if outer is not None and self._runs > MOST_RUNS:
             what = f"there would be more than {MOST_RUNS:,} runs"
             self._problems.add("steps", what, f"do more in each of them; {step.name} is where it became too many")
             return None
