@@ -287,3 +287,15 @@ def test_who_reads_a_file_of_what_was_skipped_is_skipped(user: Cli, project: Pat
     assert states(view) == {
         "x": {"completed": 2}, "t": {"completed": 1, "skipped": 1}, "one": {"skipped": 1}, "two": {"completed": 1},
     }  # fmt: skip
+
+
+def test_what_is_infinite_is_no_measure(user: Cli, project: Path) -> None:
+    """It is neither good nor bad: who asks for it is told that it is not there."""
+    (project / "train.py").write_text("import turnout\nturnout.log(loss=float('inf'), acc=1)\n")
+    view = run(user, written(project, """
+    t: {command: [train.py]}
+    bad: {needs: t, when: t.loss > 0.5, command: 'true'}
+    good: {needs: t, when: not t.loss > 0.5, command: 'true'}
+    """), code=1)  # fmt: skip
+    assert states(view) == {"t": {"completed": 1}, "bad": {"failed": 1}, "good": {"failed": 1}}
+    assert "t has no loss" in user("why", "bad").stdout

@@ -279,3 +279,17 @@ def test_what_is_done_again_keeps_its_place_among_those_that_are_collected(
     view = resumed(user, view["name"])
     said = [user("logs", each["name"]).stdout for each in runs_of(user, view, "b") if each["state"] == "completed"]
     assert said == ["a/x1-f a/x2-f\n", "a/y1-f a/y2-f\n"]
+
+
+def test_what_is_extracted_of_a_step_is_what_counts(user: Cli, project: Path, tmp_path: Path) -> None:
+    """Not what was made of it before it was done again."""
+    steps = f"""
+    a: {{command: 'test -e {tmp_path}/mended && echo well > a.txt', outputs: a.txt}}
+    told: {{needs: a, when: always, command: 'cat a.txt > told || echo bad > told', outputs: told}}
+    """
+    view = run(user, written(project, steps), code=1)
+    (tmp_path / "mended").touch()
+    resumed(user, view["name"])
+    for number, name in enumerate((f"{view['name']}.told", "told")):
+        user("extract", name, str(tmp_path / f"out{number}"))
+        assert (tmp_path / f"out{number}" / "after" / "told").read_text() == "well\n"

@@ -112,3 +112,11 @@ def test_lines() -> None:
     }  # fmt: skip
     lines = Lines(text)
     assert {place: lines.of(place) for place in places} == places
+
+
+def test_numbers_in_powers_and_numbers_of_things() -> None:
+    """What YAML 1.1 makes of them is what nobody means."""
+    text = "lr: [1e-3, 5E2, -2.5e-1, '1e-3', 1e5x]\nsample: [001, 010, 0, 7, 0x10]\n1e-3: key"
+    assert read_yaml(text) == {
+        "lr": [0.001, 500.0, -0.25, "1e-3", "1e5x"], "sample": ["001", "010", 0, 7, 16], "1e-3": "key",
+    }  # fmt: skip

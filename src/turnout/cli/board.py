@@ -15,7 +15,9 @@ View = Mapping[str, Any]
 _BAR = 20
 _COUNT = 7
 _LEAST_LINES = 4
-_MARKS = {"completed": "32", "failed": "31", "running": "36"}
+_LEAST_NAME = 8
+_MARKS = {"failed": "31", "completed": "32", "running": "36"}  # the first that is so
+_WORDS = 16
 
 
 class Board:
@@ -65,13 +67,13 @@ def _order(step: View) -> int:
 
 
 def _row(step: View, steps: Sequence[View], names: int, columns: int) -> str:
-    """Where there is not room for all, what it does is cut, then its name, and then there is no bar."""
+    """Where there is not room for all, its name is cut, then what it does, and then there is no bar."""
     runs = max(1, step["runs"])
     full = _BAR if step["done"] >= runs and not step["is_late"] else int(_BAR * step["done"] / runs)
     count = f"{step['done']}/{step['runs'] if not step['is_late'] else '?'}"
     has_bar = columns >= _BAR + 2 * _COUNT + 8
     beside = 6 + max(_COUNT, len(count)) + (_BAR + 3 if has_bar else 0)
-    names = max(1, min(names, columns - beside))
+    names = max(1, min(names, max(_LEAST_NAME, columns - beside - _WORDS), columns - beside))
     name = _cut(step["name"], names)
     name += " " * (names - render.width(name))
     words = _cut(render.harmless(_words(step, steps)), columns - beside - names)

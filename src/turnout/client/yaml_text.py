@@ -17,6 +17,10 @@ _LONGEST = 40  # of what is shown of a value
 _LARGE = 1 << 20  # characters, of which the slow loader makes minutes
 _FAST = getattr(yaml, "CSafeLoader", None)
 _TAG = "tag:yaml.org,2002:"
+_INTEGER = f"{_TAG}int"
+#: YAML 1.1 takes 1e-3 for a text, because it lacks the point, and 010 for eight, or for ten, and never for a name.
+_IN_POWERS = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
 _TEXT, _LIST, _NAMES, _MERGE = f"{_TAG}str", f"{_TAG}seq", f"{_TAG}map", f"{_TAG}merge"
 
 
@@ -82,6 +86,8 @@ class _Builder:
 
     def value(self, node: Any) -> Any:
         if node.tag == _TEXT:
+            return float(node.value) if not node.style and _IN_POWERS.fullmatch(node.value) else node.value
+        if node.tag == _INTEGER and _LEADING_ZERO.match(node.value):
             return node.value
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
@@ -97,6 +103,9 @@ class _Builder:
             return names
         return self._loader.construct_object(node, deep=True)
 
+    def _name(self, node: Any) -> Any:
+        return node.value if node.tag == _TEXT else self.value(node)
+
     def _scalar(self, node: Any) -> Any:
         try:
             return self._loader.construct_object(node)
@@ -111,7 +120,7 @@ class _Builder:
             if not isinstance(key, yaml.ScalarNode):
                 what = "what stands in braces or brackets here is no name; a text that begins with one is put in quotes"
                 raise yaml.MarkedYAMLError(problem=what, problem_mark=key.start_mark)
-        found = {self.value(key): self.value(value) for key, value in own}
+        found = {self._name(key): self.value(value) for key, value in own}
         if len(found) < len(own):
             self._tell_twice([key for key, _ in own])
         if len(own) < len(node.value):
@@ -123,7 +132,7 @@ class _Builder:
     def _tell_twice(self, keys: Sequence[Any]) -> None:
         first: dict[Any, Any] = {}
         for key in keys:
-            other = first.setdefault(self.value(key), key)
+            other = first.setdefault(self._name(key), key)
             if other is not key:
                 there = "there already" if other.value == key.value else f"the same as {other.value!r}, which is there"
                 what = f"{key.value!r} is {there}, in line {other.start_mark.line + 1}"

@@ -74,8 +74,9 @@ def _ends(connection: Connection, runs: Iterable[int]) -> dict[int, dict[str, ob
         view = views.get(root) or views[run]
         told: dict[str, object] = {"state": view["state"], "exit_code": view["exit_code"]}
         told |= {f"params.{name}": value for name, value in view["params"].items()}
-        told |= {f"metrics.{name}": value for name, value in view["metrics"].items()}
-        found[run] = {**view["metrics"], **told}
+        metrics = {name: value for name, value in view["metrics"].items() if value is not None}  # else it is infinite
+        told |= {f"metrics.{name}": value for name, value in metrics.items()}
+        found[run] = {**metrics, **told}
     return found
 
 

@@ -66,10 +66,12 @@ def make_router(
 
     @router.post("/runs/names")
     async def run_names(names: list[str]) -> list[str]:
-        """The runs that these names mean, by name."""
+        """The runs that these names mean, by name; of a step, those that count."""
 
         def work(connection: Connection) -> list[str]:
-            return [view["name"] for view in reads.show_runs(connection, naming.resolve(connection, names))]
+            return [
+                view["name"] for view in reads.show_runs(connection, naming.resolve(connection, names, standing=True))
+            ]
 
         return await reading(store, work)
 

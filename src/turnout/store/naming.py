@@ -12,7 +12,7 @@ from turnout.errors import InvalidInput, NotFound
 from turnout.model.ids import run_name
 from turnout.query.names import JobRange, Named, OneRun, Pattern, RunRange, StepRuns, Word, parse_name
 from turnout.store import schema
-from turnout.store.belonging import of_job
+from turnout.store.belonging import REPLACED, of_job
 from turnout.store.conditions import COLUMNS, Condition
 from turnout.store.globs import fits
 from turnout.store.parts import in_parts
@@ -28,7 +28,7 @@ _LONG = 20_000
 _HINT = "`turnout list runs` shows what there is"
 
 
-def chosen(connection: sa.Connection, names: Sequence[str]) -> Condition | None:
+def chosen(connection: sa.Connection, names: Sequence[str], *, standing: bool = False) -> Condition | None:
     """What the runs of these names have in common; None for no names, which is no limit.
 
     A label means the runs of the newest job that has it, or all runs of the pipeline, or the step, that is called so;
@@ -44,15 +44,20 @@ def chosen(connection: sa.Connection, names: Sequence[str]) -> Condition | None:
     named = [parse_name(name) for name in names]
     single = [name for name in named if isinstance(name, OneRun)]
     conditions = [_condition(connection, name) for name in named if not isinstance(name, OneRun)]
+    if standing:
+        conditions = [sa.and_(each, _RUNS.c.step != REPLACED) for each in conditions]
     if single:
         ids = _ids(connection, single)
         conditions.append(_RUNS.c.id.in_(sa.bindparam(None, ids, expanding=True, literal_execute=True)))
     return sa.or_(*conditions)
 
 
-def resolve(connection: sa.Connection, names: Sequence[str], *, most: int = MOST_RUNS) -> list[int]:
-    """The ids of the runs of these names, each once, run2 before run10. Raises as `chosen`, and for too many."""
-    condition = chosen(connection, names)
+def resolve(
+    connection: sa.Connection, names: Sequence[str], *, most: int = MOST_RUNS, standing: bool = False
+) -> list[int]:
+    """The ids of the runs of these names, each once, run2 before run10. Raises as `chosen`, and for too many.
+    `standing`: where a name means several, without those in whose places others were made."""
+    condition = chosen(connection, names, standing=standing)
     if condition is None:
         return []
     select = sa.select(_RUNS.c.id).where(condition).order_by(_RUNS.c.number, _RUNS.c.child).limit(most + 1)
