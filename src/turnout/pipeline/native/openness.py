@@ -26,7 +26,10 @@ class Openness:
 
     def gate(self, name: str) -> Gate:
         """What its runs have. One that waits for a single run which is skipped is so, too, and nobody has to look."""
-        condition = self._outline.prepared[name].condition
+        prepared = self._outline.prepared[name]
+        condition = prepared.condition
+        if condition is None and not prepared.inputs and not prepared.places_of_files and not self.skippable:
+            return Gate.NONE  # as most often
         if condition is not None and condition.waits:
             return Gate.ANYHOW if condition.bears_failures else Gate.IF_WELL
         return Gate.IF_WELL if self.fills(name) or self._collects(name) else Gate.NONE

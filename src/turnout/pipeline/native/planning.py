@@ -8,6 +8,7 @@ from functools import partial
 from turnout.model.acyclic import acyclic
 from turnout.model.pipeline import Gate
 from turnout.pipeline.native.catalogue import Glob, Project, may_leave
+from turnout.pipeline.native.conditions import Condition
 from turnout.pipeline.native.fanning import Fans, fan_out
 from turnout.pipeline.native.finding import Ahead
 from turnout.pipeline.native.graph import in_order
@@ -89,15 +90,20 @@ class _Drafting:
         for name in self._outline.steps:
             prepared = self._outline.prepared.get(name)
             if prepared is not None:
-                found[name] = self._draft_late(prepared) if name in self._open.late else self._draft(prepared)
-                self._note_gate(found[name], prepared)
+                gate = self._open.gate(name)
+                is_late = name in self._open.late
+                draft = self._draft_late(prepared) if is_late else self._draft(prepared, has_gate=bool(gate))
+                draft.gate = gate
+                if prepared.has_own_files:
+                    draft.each = self._own_files(prepared)
+                if prepared.condition is not None:
+                    self._note_condition(draft, prepared.condition)
+                found[name] = draft
         return found
 
-    def _note_gate(self, draft: _Draft, prepared: Prepared) -> None:
-        name, condition = draft.name, prepared.condition
-        draft.gate = self._open.gate(name)
-        draft.each = self._own_files(prepared)
-        if condition is None or not condition.waits:
+    def _note_condition(self, draft: _Draft, condition: Condition) -> None:
+        name = draft.name
+        if not condition.waits:
             return
         draft.when = condition.text
         if not draft.all_needs():
@@ -109,14 +115,14 @@ class _Drafting:
 
     def _own_files(self, prepared: Prepared) -> str:
         """The pattern of the files of others that it is done to one by one, unless it reads more of them besides."""
-        if not prepared.has_own_files or prepared.step.name in self._fans.of_project:
+        if prepared.step.name in self._fans.of_project:
             return ""
         pattern = clean(prepared.step.each or "")
         others = (*prepared.beside, *(() if prepared.inputs else prepared.through))
         read = [*prepared.inputs, *(entry for step in others for entry in self._outline.prepared[step].outputs)]
         return "" if any(may_leave(entry.guess, pattern) for entry in read) else pattern
 
-    def _draft(self, prepared: Prepared) -> _Draft:
+    def _draft(self, prepared: Prepared, *, has_gate: bool) -> _Draft:
         name = prepared.step.name
         joins = [self._join(name, other) for other in self._outline.named[name]]
         by_run = {join.step: None for join in joins if join.names and join.step not in self._open.late}
@@ -125,7 +131,6 @@ class _Drafting:
         for entry in prepared.inputs:
             if entry.has_places and not entry.guess.startswith("/"):
                 self._project.matching(entry.guess.replace(ANY, "*"))  # one question for most of the runs
-        has_gate = self._open.gate(name) is not Gate.NONE
         late = self._late(prepared, self._files_there(prepared)) if has_gate else None
         fills = late is None or not late.fills
         passing = self._open.skippable
