@@ -136,3 +136,9 @@ def test_what_is_wrong_with_all_is_said_by_the_plan() -> None:
         plan(p.pipeline(), lambda pattern: [])
     with pytest.raises(InvalidInput, match="a pipeline without steps"):
         Builder().pipeline()
+
+
+@pytest.mark.parametrize("matrix", [[1, 2], "x", [{"k": 1}, None], 3])
+def test_a_matrix_that_is_none(matrix: Any) -> None:
+    with pytest.raises(InvalidInput, match="matrix: is no block of names and values"):
+        Builder().step("a", "x {k}", matrix=matrix)

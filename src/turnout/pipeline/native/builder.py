@@ -64,7 +64,7 @@ class Builder:
             command=command, args=args, needs=_names(needs), collect=_names(collect), inputs=inputs, outputs=outputs,
             when=when, function=self._path_of(function) if callable(function) else function,
             each=each.name if isinstance(each, Step) else each,
-            matrix=[_row(row) for row in ([matrix] if isinstance(matrix, Mapping) else matrix)] if matrix else None,
+            matrix=_rows(matrix) if matrix else None,
         )  # fmt: skip
         problems = Problems("")
         check_name(name, self._steps, problems)
@@ -99,6 +99,12 @@ class Builder:
 def _names(steps: Named | Sequence[Named]) -> list[str]:
     given = [steps] if isinstance(steps, str | Step) else steps
     return [each.name if isinstance(each, Step) else each for each in given]
+
+
+def _rows(matrix: object) -> list[object]:
+    """What is no row stays as it is, and is refused where a file's would be."""
+    rows = list(matrix) if isinstance(matrix, Iterable) and not isinstance(matrix, Mapping | str) else [matrix]
+    return [_row(row) if isinstance(row, Mapping) else row for row in rows]
 
 
 def _row(matrix: Matrix) -> dict[str, object]:
