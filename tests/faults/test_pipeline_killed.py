@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -230,13 +231,19 @@ def test_nobody_begins_without_what_was_left_and_is_gone(scene: Scene) -> None:
 # --- killed at any line -----------------------------------------------------------------------------------------------
 
 
+FILLED = ["bash", "-euo", "pipefail", "-c", "fill parts/x.txt parts/y.txt parts/z.txt"]
+#: How many runs of each step are not over in the end.
+OPEN = {"late": 3, "c": 1, "then": 3, "fill": 1}
+
+
 class Expand(Scenario):
-    """One look of who makes late runs: at a step whose runs are to be made of what was left, one for which there is
-    nothing to do, and a pipeline that shall end with its first failure."""
+    """One look of who decides late: at a step whose runs are to be made of what was left, one that follows it, one for
+    which there is nothing to do, runs at their gates, and a pipeline that shall end with its first failure."""
 
     parts = (
-        "engine/expanding.py", "engine/following.py", "engine/steer.py", "store/pipelines.py", "store/leaving.py",
-        "store/jobs.py", "store/new_rows.py", "store/writer.py",
+        "engine/expanding.py", "engine/late_runs.py", "engine/gates.py", "engine/waiting.py", "engine/left.py",
+        "engine/following.py", "engine/steer.py", "store/pipelines.py", "store/late.py", "store/waiting.py",
+        "store/leaving.py", "store/jobs.py", "store/new_rows.py", "store/writer.py",
     )  # fmt: skip
 
     def prepare(self, directory: Path) -> None:
@@ -245,8 +252,9 @@ class Expand(Scenario):
             listing = manifest.encode(files)
             hub.blobs.put_many([(digest_of(listing), listing)])
             first = step("a", job=job_spec(("a",), runs=(RunSpec(argv=("a",), outputs=("parts/*",)),)))
-            self.made = submitted(hub.lab, first, late("parts/*.txt"), step("c", needs=(1,))).jobs
-            self.none = submitted(hub.lab, first, late("parts/*.csv"), step("c", needs=(1,))).jobs
+            some, none = late("parts/*.txt"), late("parts/*.csv")
+            self.made = submitted(hub.lab, first, some["late"], step("c", needs=(1,)), *list(some.values())[1:]).jobs
+            self.none = submitted(hub.lab, first, none["late"], step("c", needs=(1,))).jobs
             self.ended = submitted(hub.lab, step("bad"), step("b", 2), step("c", needs=(0,)), fail_fast=True).jobs
             agent = hub.lab.agent()
             for grant in agent.take():
@@ -265,17 +273,26 @@ class Expand(Scenario):
     def check(self, directory: Path) -> None:
         with Hub(directory) as hub:
             assert states(hub, self.made["late"]) in ([], ["queued"] * 3), "all, or nothing"
+            assert states(hub, self.made["then"]) == []
+            assert states(hub, self.made["ask"]) in (["created"], ["cancelled"])
+            assert (states(hub, self.made["fill"]), argv(hub, self.made["fill"])) in (
+                (["created"], ["fill"]), (["queued"], FILLED),
+            )  # fmt: skip
             assert (states(hub, self.none["late"]), states(hub, self.none["c"])) in (
                 ([], ["created"]), (["failed"], ["cancelled"]),
             )  # fmt: skip
             assert states(hub, self.ended["b"]) in (["queued"] * 2, ["cancelled"] * 2)
+        self.work(directory)
         for _ in range(2):
             self.work(directory)
             with Hub(directory) as hub:
                 assert [states(hub, self.made[name]) for name in ("late", "c")] == [["queued"] * 3, ["created"]]
                 assert [states(hub, self.none[name]) for name in ("late", "c")] == [["failed"], ["cancelled"]]
                 assert [states(hub, self.ended[name]) for name in "bc"] == [["cancelled"] * 2, ["cancelled"]]
-                assert counts(hub) == {self.made["late"]: 3, self.made["c"]: 1}
+                assert [states(hub, self.made[name]) for name in ("ask", "fill")] == [["cancelled"], ["queued"]]
+                assert states(hub, self.made["then"]) == ["created"] * 3
+                assert argv(hub, self.made["fill"]) == FILLED
+                assert counts(hub) == {self.made[name]: count for name, count in OPEN.items()}
 
 
 def submitted(lab: Lab, *steps: Step, fail_fast: bool = False) -> Pipeline:
@@ -286,15 +303,33 @@ def submitted(lab: Lab, *steps: Step, fail_fast: bool = False) -> Pipeline:
     return Pipeline(lab, parse_job_name(answer["job"]) or 0, jobs, {})
 
 
-def late(pattern: str) -> Step:
-    """What is done to each file that the step before it left."""
+def late(pattern: str) -> dict[str, Step]:
+    """What is done to each file that the step before it left, what follows that, and what is decided at gates."""
     steps = {
         "a": {"command": "a", "outputs": "parts/*"},
         "late": {"command": "wc {file}", "each": pattern, "needs": "a"},
+        "then": {"command": "then", "each": "late"},
+        "ask": {"command": "ask", "needs": "a", "when": "failure"},
+        "fill": {"command": "fill {inputs}", "collect": "a"},
     }
-    found = plan(read({"steps": steps}, "p.yaml"), lambda pattern: []).steps[1]
-    assert found.late is not None
-    return step("late", needs=(0,), late=found.late.plain())
+    places = {"a": 0, "late": 1}
+    _, *found = plan(read({"steps": steps}, "p.yaml"), lambda pattern: []).steps
+    return {
+        each.name: step(
+            each.name, needs=[places[on] for on in each.needs], follows=[places[on] for on in each.follows],
+            late=each.late.plain(), gate=each.gate,
+            job=job_spec((each.name,), label=each.name, runs=tuple(RunSpec(argv=(each.name,)) for _ in each.runs)),
+        )
+        for each in found
+        if each.late is not None
+    }  # fmt: skip
+
+
+def argv(hub: Hub, job: int) -> list[str]:
+    """Of the only run of a step."""
+    select = sa.select(schema.runs.c.argv).where(schema.runs.c.job_id == job)
+    found: list[str] = json.loads(hub.lab.read(lambda connection: connection.execute(select).scalar_one()))
+    return found
 
 
 def states(hub: Hub, job: int) -> list[str]:
