@@ -597,7 +597,7 @@ def test_a_job_type_for_a_real_slurm(cli: Cli, cluster: Cluster) -> None:
     (cli.cwd / "script.py").write_text(
         "from metapipe import Parser, Runtime\nfrom mine import SlurmJob\n"
         "templates = Parser(open('p.mp').read()).consume()\n"
-        "print(Runtime(templates, {'slurm': SlurmJob}, 'slurm').run().complete)\n"
+        "print(tuple(sorted(Runtime(templates, {'slurm': SlurmJob}, 'slurm').run().complete)))\n"
     )
     env: dict[str, Any] = {**user_environment(cli.home), **cluster.environment}
     argv = [sys.executable, "-m", "turnout.cli", "exec", "script.py"]
