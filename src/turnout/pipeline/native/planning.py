@@ -83,6 +83,7 @@ class _Drafting:
         self._problems = problems
         self._open = Openness(outline, fans)
         self._joins: dict[tuple[str, tuple[str, ...]], Join] = {}
+        self._idle = self._finder("")  # of steps that read nothing by its name
 
     def drafts(self) -> dict[str, _Draft]:
         """Of all steps that are sound, as they are written."""
@@ -125,9 +126,11 @@ class _Drafting:
     def _draft(self, prepared: Prepared, *, has_gate: bool) -> _Draft:
         name = prepared.step.name
         joins = [self._join(name, other) for other in self._outline.named[name]]
-        by_run = {join.step: None for join in joins if join.names and join.step not in self._open.late}
-        whole = {join.step: None for join in joins if join.step not in by_run}
-        finder = Ahead(name, self._fans.catalogue, self._project, self._open.late, partial(self._outline.after, name))
+        by_run: dict[str, None] = {}
+        whole: dict[str, None] = {}
+        for join in joins:
+            (by_run if join.names and join.step not in self._open.late else whole)[join.step] = None
+        finder = self._finder(name) if prepared.inputs or prepared.has_own_files else self._idle
         for entry in prepared.inputs:
             if entry.has_places and not entry.guess.startswith("/"):
                 self._project.matching(entry.guess.replace(ANY, "*"))  # one question for most of the runs
@@ -136,8 +139,13 @@ class _Drafting:
         passing = self._open.skippable
         maker = Maker(prepared, joins, by_run, finder, self._problems, fills=fills, passing=passing)
         runs = maker.make(self._fans.rows[name], self._fans.outputs[name])
-        by_run |= finder.by_run
-        return _Draft(name, whole | finder.needs, runs=runs, late=late, reads=finder.reads, by_run=by_run)
+        if finder is not self._idle:
+            by_run |= finder.by_run
+            whole |= finder.needs
+        return _Draft(name, whole, runs=runs, late=late, reads=finder.reads, by_run=by_run)
+
+    def _finder(self, name: str) -> Ahead:
+        return Ahead(name, self._fans.catalogue, self._project, self._open.late, partial(self._outline.after, name))
 
     def _join(self, name: str, other: str) -> Join:
         if other not in self._fans.rows:
