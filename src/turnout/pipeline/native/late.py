@@ -48,10 +48,10 @@ class LateStep:
 
     def at_gate(self, left: Mapping[str, Sequence[Left]]) -> Look:
         """InvalidInput: an input is missing, or the condition asks for what nobody told."""
-        gate = looking.Gate(self, left)
+        looker = looking.Looker(self, left)
 
         def look(values: Mapping[str, Value]) -> tuple[str, ...]:
-            run = gate.look(values)
+            run = looker.look(values)
             return self._executed(run) if run is not None else ()
 
         return look

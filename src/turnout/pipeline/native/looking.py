@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from turnout.pipeline.native.late import LateStep
 
 
-class Gate:
-    """Of runs of a step that have all waited for the same, which has left `left`. What that comes to for any of them is
-    found out once: there may be thousands of both."""
+class Looker:
+    """Looks at runs of a step that have all waited for the same, which has left `left`. What that comes to for any of
+    them is found out once: there may be thousands of both."""
 
     def __init__(self, late: LateStep, left: Mapping[str, Sequence[Left]]) -> None:
         self._late = late
